@@ -13,7 +13,20 @@ from collections.abc import Iterator
 
 #: Cell magics whose body is run as Python in this very program.
 _RUN_THE_CELL = frozenset(
-    "capture debug heat lprun memit mprun prun scalene snakeviz time timeit wandb".split()
+    (
+        "capture",
+        "debug",
+        "heat",
+        "lprun",
+        "memit",
+        "mprun",
+        "prun",
+        "scalene",
+        "snakeviz",
+        "time",
+        "timeit",
+        "wandb",
+    )
 )
 #: Line magics that run the Python statement behind them.
 _RUN_THE_LINE = re.compile(r"%(?:time|memit|prun|snakeviz|timeit)[ \t]+(?=[^-\s])")

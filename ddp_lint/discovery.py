@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import TypeAlias
 
 from ddp_lint.finding import Problem
 from ddp_lint.ignores import Patterns, Tracked
@@ -162,6 +163,10 @@ def _project(scope: _Scope, walk: _Walk, here: str, texts: Mapping[str, str]) ->
     return Project(Path(root), files, targets)
 
 
+#: Each .gitignore on the way down, with the length of the key of its folder.
+_Ignores: TypeAlias = tuple[tuple[int, Patterns], ...]
+
+
 class _Walk:
     """The Python files below some folders, by key: the path relative to the root, with ``/``."""
 
@@ -240,9 +245,7 @@ class _Walk:
         name = os.path.basename(folder)
         return name in SKIPPED_UNLESS_PACKAGE and "__init__.py" not in entries
 
-    def _ignored(
-        self, path: str, ignores: tuple[tuple[int, Patterns], ...], is_folder: bool
-    ) -> bool:
+    def _ignored(self, path: str, ignores: _Ignores, is_folder: bool) -> bool:
         for start, patterns in reversed(ignores):
             decided = patterns.decide(path[start:], is_folder)
             if decided is not None:

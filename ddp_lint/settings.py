@@ -6,11 +6,10 @@ not applied is worse than none.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -71,10 +70,8 @@ class Settings:
         if self.select is None and rule.on:
             selected = max(selected, 0)
         ignored = _specificity(rule, self.ignore)
-        if path is not None and self._per_file:
-            if _specificity(rule, self.ignored_in(path)) >= 0:
-                return False
-        return selected >= 0 and selected > ignored
+        in_file = self.ignored_in(path) if path is not None else ()
+        return selected >= 0 and selected > ignored and _specificity(rule, in_file) < 0
 
     def level_of(self, rule: Rule, level: Level) -> Level:
         """The level of a finding that the rule itself gave ``level``."""
@@ -124,6 +121,8 @@ def check_codes(codes: Iterable[str], rules: Collection[Rule]) -> None:
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """``; did you mean ...?`` where one of ``known`` is close to ``word``, else nothing."""
+    import difflib  # only where something is wrong
+
     names = list(known)
     near = difflib.get_close_matches(word.lower(), [name.lower() for name in names], 1, 0.6)
     if not near:

@@ -1,26 +1,30 @@
-"""What a run found, as every output format gets it: one module here per format.
+"""Output formats, one file each: a module here with ``render(run) -> str`` is a format.
 
-Each has ``def render(run: Run) -> str``.
+The name of the file is what ``--format`` takes.  Files that begin with ``_`` are helpers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from typing import cast
 
-from ddp_lint.finding import Finding, Place, Problem
+from ddp_lint.finding import Finding, Level, Place, Problem
 from ddp_lint.rule import Rule
 from ddp_lint.sources import SourceFile, Unreadable
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the linter.
+    """What one run of the linter found, as every format gets it.
 
-    ``files`` is the number of files that were linted, ``rules`` are those that were asked, by
-    code, ``cwd`` is the folder that relative paths start in, and ``sources`` are the files by the
-    ``path`` of a place.
+    ``findings`` are in the order of their places, after noqa and settings; ``suppressed`` counts
+    those that noqa comments took away.  ``problems`` are files that could not be linted.
+    ``files`` is the number of files that were linted, ``rules`` those that ran, by code, ``cwd`` the
+    folder that relative paths start from, ``sources`` the files that findings name, by that name.
     """
 
     findings: tuple[Finding, ...]
@@ -29,6 +33,9 @@ class Run:
     rules: Mapping[str, Rule]
     cwd: Path
     sources: Mapping[str, SourceFile] = field(default_factory=dict)
+    suppressed: int = 0
+    colour: bool = False
+    statistics: bool = False
 
     def source_line(self, place: Place) -> str:
         """The line at which ``place`` begins; empty where the file cannot be had."""
@@ -37,3 +44,26 @@ class Run:
             return source.source_line(place) if source is not None else ""
         except Unreadable:
             return ""
+
+    @property
+    def by_level(self) -> Mapping[Level, int]:
+        return Counter(finding.level for finding in self.findings)
+
+    @property
+    def by_code(self) -> Mapping[str, int]:
+        """How many findings each code has, the most frequent first."""
+        return dict(Counter(finding.code for finding in self.findings).most_common())
+
+
+Render = Callable[[Run], str]
+
+
+def formats() -> tuple[str, ...]:
+    """What ``--format`` takes; ``text`` first."""
+    names = {path.stem for path in Path(__file__).parent.glob("[!_]*.py")}
+    return ("text", *sorted(names - {"text"}))
+
+
+def renderer(name: str) -> Render:
+    """The format of that name.  Raises ``ModuleNotFoundError`` where there is none."""
+    return cast("Render", import_module(f"ddp_lint.report.{name}").render)

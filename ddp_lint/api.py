@@ -1,0 +1,299 @@
+"""Lint paths or text from Python: the command, the flake8 plugin and editors stand on this."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ddp_lint.discovery import Found, discover
+from ddp_lint.engine import Outcome, analyse
+from ddp_lint.finding import LEVELS, Finding, Problem
+from ddp_lint.noqa import Noqa
+from ddp_lint.registry import all_rules
+from ddp_lint.report import Run
+from ddp_lint.rule import Rule
+from ddp_lint.settings import Configurations, FailOn, Names, Settings, check_codes
+from ddp_lint.sources import Project, SourceFile
+
+#: Below that many files a second process costs more than it brings.
+_WORTH_A_PROCESS = 400
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller asks for on top of the configuration files.
+
+    ``select`` replaces what those select and ignore; ``extend_select`` and ``ignore`` add to it.
+    ``exclude`` are patterns as in .gitignore, relative to the current folder.  ``fail_on`` of
+    None leaves it to the configuration.
+    """
+
+    select: Names | None = None
+    extend_select: Names = ()
+    ignore: Names = ()
+    exclude: Names = ()
+    fail_on: FailOn | None = None
+    config: Path | None = None
+    isolated: bool = False
+    noqa: bool = True
+    jobs: int | None = None
+
+    def on_top_of(self, settings: Settings) -> Settings:
+        if self.select is not None:
+            settings = replace(settings, select=self.select, extend_select=(), ignore=())
+        return replace(
+            settings,
+            extend_select=settings.extend_select + self.extend_select,
+            ignore=settings.ignore + self.ignore,
+            fail_on=self.fail_on or settings.fail_on,
+        )
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A run, and what decides its exit code.
+
+    ``unusable`` are paths that do not exist or hold nothing to lint, ``excluded`` counts files
+    that were asked for but that settings exclude.  ``failed`` says whether a finding reaches the
+    level at which its file's settings want the run to fail.
+    """
+
+    run: Run
+    unusable: tuple[Problem, ...]
+    missing: bool
+    excluded: int
+    failed: bool
+
+
+class Linter:
+    """Lints projects as the settings of their files want it.
+
+    Raises ``SettingsError`` here or when linting, where a code or a configuration is wrong.
+    """
+
+    def __init__(self, options: Options | None = None, *, cwd: Path | None = None) -> None:
+        self.options = options or Options()
+        self.cwd = cwd or Path.cwd()
+        self._rules = all_rules()
+        for codes in (self.options.select, self.options.extend_select, self.options.ignore):
+            check_codes(codes or (), self._rules.values())
+        self._configurations = Configurations(
+            self._rules.values(), only=self.options.config, isolated=self.options.isolated
+        )
+        self._exclude = Settings(exclude=self.options.exclude, folder=str(self.cwd))
+        self._settings: dict[tuple[str, str], Settings] = {}
+
+    def settings_of(self, path: Path, root: Path) -> Settings:
+        """What holds for the file at ``path`` in the project at ``root``."""
+        key = os.path.dirname(path), str(root)
+        known = self._settings.get(key)
+        if known is None:
+            found = self._configurations.of_folder(*key)
+            known = self._settings[key] = self.options.on_top_of(found)
+        return known
+
+    def without_excluded(self, project: Project) -> Project:
+        """The project with those targets only that no setting excludes."""
+        kept = frozenset(
+            key
+            for key in project.targets
+            if not self._exclude.excludes(path := str(project.files[key].path))
+            and not self.settings_of(project.files[key].path, project.root).excludes(path)
+        )
+        return project if kept == project.targets else replace(project, targets=kept)
+
+    def rules_for(self, project: Project) -> list[Rule]:
+        """The rules that some target wants."""
+        settings = {
+            id(found): found
+            for key in project.targets
+            if (found := self.settings_of(project.files[key].path, project.root))
+        }
+        return [
+            rule
+            for rule in self._rules.values()
+            if any(one.wants(rule) for one in settings.values())
+        ]
+
+    def findings(self, project: Project) -> tuple[Finding, ...]:
+        """What is to be reported of ``project``: what ``--fix`` asks again after each round."""
+        return self.report(project, analyse(project, self.rules_for(project)))[0]
+
+    def report(self, project: Project, outcome: Outcome) -> tuple[tuple[Finding, ...], int]:
+        """The findings that settings and noqa leave, and how many noqa took away."""
+        by_name = {project.files[key].name: project.files[key] for key in project.targets}
+        comments: dict[str, Noqa] = {}
+        shown: list[Finding] = []
+        suppressed = 0
+        for finding in outcome.findings:
+            source, rule = by_name[finding.place.path], self._rules[finding.code]
+            settings = self.settings_of(source.path, project.root)
+            if not settings.wants(rule, str(source.path)):
+                continue
+            if self.options.noqa:
+                if source.name not in comments:
+                    comments[source.name] = Noqa(source)
+                if comments[source.name].find(finding.place, finding.code):
+                    suppressed += 1
+                    continue
+            shown.append(replace(finding, level=settings.level_of(rule, finding.level)))
+        return tuple(shown), suppressed
+
+    def fails(self, project: Project, finding: Finding) -> bool:
+        source = next(one for one in project.files.values() if one.name == finding.place.path)
+        fail_on = self.settings_of(source.path, project.root).fail_on
+        return fail_on != "never" and LEVELS.index(finding.level) >= LEVELS.index(fail_on)
+
+
+def check(
+    paths: Iterable[str | Path],
+    options: Options | None = None,
+    *,
+    cwd: Path | None = None,
+    given: Mapping[Path, str] | None = None,
+    started: Callable[[int], None] | None = None,
+) -> Checked:
+    """Lint everything below ``paths``.
+
+    ``given`` maps absolute paths to text that stands for what is on the disk.  ``started`` is
+    told the number of files once it is known.  Raises ``SettingsError``.
+    """
+    linter = Linter(options, cwd=cwd)
+    found = discover(paths, cwd=linter.cwd, given=given)
+    asked = sum(len(project.targets) for project in found.projects)
+    projects = [
+        project for project in map(linter.without_excluded, found.projects) if project.targets
+    ]
+    linted = sum(len(project.targets) for project in projects)
+    if started is not None:
+        started(linted)
+    findings: list[Finding] = []
+    problems = list(found.problems)
+    suppressed, failed = 0, False
+    for project, outcome in zip(projects, _analyse_all(linter, projects), strict=True):
+        shown, quiet = linter.report(project, outcome)
+        findings += shown
+        suppressed += quiet
+        problems += outcome.problems
+        failed = failed or any(linter.fails(project, finding) for finding in shown)
+    findings.sort(key=lambda finding: finding.sort_key)
+    run = Run(
+        findings=tuple(findings),
+        problems=tuple(sorted(problems)),
+        files=linted,
+        rules={rule.code: rule for project in projects for rule in linter.rules_for(project)},
+        cwd=linter.cwd,
+        sources=_named(projects, findings),
+        suppressed=suppressed,
+    )
+    return Checked(run, _unusable(found), bool(found.missing), asked - linted, failed)
+
+
+def _unusable(found: Found) -> tuple[Problem, ...]:
+    return (*found.missing, *found.empty)
+
+
+def _analyse_all(linter: Linter, projects: Sequence[Project]) -> Iterable[Outcome]:
+    rules = [[rule.code for rule in linter.rules_for(project)] for project in projects]
+    jobs = min(linter.options.jobs or os.cpu_count() or 1, len(projects))
+    files = sum(len(project.files) for project in projects)
+    if jobs > 1 and (linter.options.jobs or files >= _WORTH_A_PROCESS):
+        with ProcessPoolExecutor(jobs) as pool:
+            return list(pool.map(_analyse, projects, rules))
+    return map(_analyse, projects, rules)
+
+
+def _analyse(project: Project, codes: Collection[str]) -> Outcome:
+    known = all_rules()
+    return analyse(project, [known[code] for code in codes])
+
+
+def _named(projects: Iterable[Project], findings: Iterable[Finding]) -> dict[str, SourceFile]:
+    wanted = {finding.place.path for finding in findings}
+    wanted |= {related.place.path for finding in findings for related in finding.related}
+    return {
+        source.name: source
+        for project in projects
+        for source in project.files.values()
+        if source.name in wanted
+    }
+
+
+def lint(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    select: Iterable[str] | None = None,
+    extend_select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    exclude: Iterable[str] = (),
+    isolated: bool = False,
+) -> list[Finding]:
+    """The findings in files, notebooks and folders, as ``ddp-lint check`` reports them.
+
+    ``select``, ``extend_select`` and ``ignore`` take codes (``"DDP201"``), prefixes (``"DDP2"``)
+    and names of rules; ``exclude`` takes patterns as in .gitignore.  ``isolated`` reads no
+    pyproject.toml.  Lines of a finding's place count from 1, columns from 0.
+
+    A file that cannot be linted is a ``UserWarning``, the others are linted.  Raises
+    ``FileNotFoundError`` for a path that is not there and ``ddp_lint.settings.SettingsError``
+    for a code or a configuration that is wrong.
+    """
+    options = _options(select, extend_select, ignore, exclude, isolated)
+    checked = check([paths] if isinstance(paths, (str, Path)) else paths, options)
+    if checked.missing:
+        raise FileNotFoundError(f"{checked.unusable[0].path} {checked.unusable[0].message}")
+    return _with_warnings(checked)
+
+
+def lint_source(
+    source: str,
+    path: str | Path | None = None,
+    *,
+    select: Iterable[str] | None = None,
+    extend_select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    isolated: bool = False,
+) -> list[Finding]:
+    """The findings in a text.
+
+    With ``path`` the text stands for that file, which need not exist, and is judged together
+    with the project that it lies in; without, it is a program of its own called ``<string>``.
+    The other arguments and what is raised are those of ``lint``.
+    """
+    options = _options(select, extend_select, ignore, (), isolated)
+    if path is not None:
+        return _with_warnings(check([path], options, given={Path(path).absolute(): source}))
+    linter = Linter(replace(options, isolated=True))
+    text = SourceFile(Path("<string>"), "<string>", source)
+    project = Project(linter.cwd, {"<string>": text}, frozenset({"<string>"}))
+    outcome = analyse(project, linter.rules_for(project))
+    findings, suppressed = linter.report(project, outcome)
+    run = Run(findings, outcome.problems, 1, {}, linter.cwd, suppressed=suppressed)
+    return _with_warnings(Checked(run, (), False, 0, False))
+
+
+def _options(
+    select: Iterable[str] | None,
+    extend_select: Iterable[str],
+    ignore: Iterable[str],
+    exclude: Iterable[str],
+    isolated: bool,
+) -> Options:
+    return Options(
+        select=None if select is None else tuple(select),
+        extend_select=tuple(extend_select),
+        ignore=tuple(ignore),
+        exclude=tuple(exclude),
+        isolated=isolated,
+    )
+
+
+def _with_warnings(checked: Checked) -> list[Finding]:
+    for problem in (*checked.unusable, *checked.run.problems):
+        line = f":{problem.line}" if problem.line else ""
+        warnings.warn(f"{problem.path}{line}: {problem.message}", stacklevel=3)
+    return list(checked.run.findings)

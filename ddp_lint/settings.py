@@ -300,3 +300,20 @@ def _read(path: Path) -> str:
 def _relative(path: Path) -> str:
     relative = os.path.relpath(path)
     return (str(path) if relative.startswith("..") else relative).replace(os.sep, "/")
+
+
+def shown(settings: Settings) -> str:
+    """The settings as a table of pyproject.toml, with a word on where they come from."""
+    import json  # its strings and lists are TOML too
+
+    lines = [f"# from {settings.file}" if settings.file else "# defaults", "[tool.ddp-lint]"]
+    for key in KEYS:
+        value = getattr(settings, key.replace("-", "_"))
+        if key in ("levels", "per-file-ignores"):
+            entries = (f"{json.dumps(name)} = {json.dumps(said)}" for name, said in value)
+            lines.append(f"{key} = {{ {', '.join(entries)} }}" if value else f"{key} = {{}}")
+        elif value is None:
+            lines.append(f"# {key}: all rules that are on by default")
+        else:
+            lines.append(f"{key} = {json.dumps(value)}")
+    return "\n".join(lines) + "\n"

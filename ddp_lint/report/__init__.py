@@ -1,6 +1,6 @@
 """Output formats, one file each: a module here with ``render(run) -> str`` is a format.
 
-The name of the file is what ``--format`` takes.  Files that begin with ``_`` are helpers.
+The name of the file is what ``--format`` takes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 from ddp_lint.finding import Finding, Level, Place, Problem
 from ddp_lint.rule import Rule
@@ -23,8 +23,9 @@ class Run:
 
     ``findings`` are in the order of their places, after noqa and settings; ``suppressed`` counts
     those that noqa comments took away.  ``problems`` are files that could not be linted.
-    ``files`` is the number of files that were linted, ``rules`` those that ran, by code, ``cwd`` the
-    folder that relative paths start from, ``sources`` the files that findings name, by that name.
+    ``files`` is the number of files that were linted, ``rules`` those that ran, by code, ``cwd``
+    the folder that relative paths start from, ``sources`` the files that findings name, by that
+    name.
     """
 
     findings: tuple[Finding, ...]
@@ -55,15 +56,23 @@ class Run:
         return dict(Counter(finding.code for finding in self.findings).most_common())
 
 
-Render = Callable[[Run], str]
+Render: TypeAlias = Callable[[Run], str]
 
 
 def formats() -> tuple[str, ...]:
     """What ``--format`` takes; ``text`` first."""
-    names = {path.stem for path in Path(__file__).parent.glob("[!_]*.py")}
-    return ("text", *sorted(names - {"text"}))
+    names = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
+    return ("text", *(name for name in names if name != "text" and _render_of(name)))
 
 
 def renderer(name: str) -> Render:
-    """The format of that name.  Raises ``ModuleNotFoundError`` where there is none."""
-    return cast("Render", import_module(f"ddp_lint.report.{name}").render)
+    """The format of that name.  Raises ``LookupError`` where there is none."""
+    exists = name.isidentifier() and Path(__file__).with_name(f"{name}.py").is_file()
+    render = _render_of(name) if exists else None
+    if render is None:
+        raise LookupError(name)
+    return render
+
+
+def _render_of(name: str) -> Render | None:
+    return cast("Render | None", getattr(import_module(f"ddp_lint.report.{name}"), "render", None))

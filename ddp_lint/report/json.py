@@ -22,7 +22,7 @@ def render(run: Run) -> str:
         ],
         "summary": {
             "files": run.files,
-            **{level: run.by_level.get(level, 0) for level in LEVELS},
+            "levels": {level: run.by_level.get(level, 0) for level in LEVELS},
             "suppressed": run.suppressed,
             "codes": run.by_code,
         },

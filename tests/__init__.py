@@ -1,0 +1,1 @@
+"""Tests by subject; ``cases`` holds programs that are linted, never imported."""

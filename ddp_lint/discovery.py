@@ -90,7 +90,7 @@ def discover(
             scope = _scope(scopes, absolute)
             scope.folders.append(absolute)
         elif os.path.isfile(absolute) or absolute in texts:
-            if not _is_python(absolute):
+            if absolute not in texts and not _is_python(absolute):
                 message = "is neither a Python file nor a notebook"
                 found.empty.append(Problem(_shown(path), 0, message))
                 continue

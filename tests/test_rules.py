@@ -20,18 +20,18 @@ from ddp_lint.sources import Project, SourceFile
 from tests import markers
 
 RULES = list(all_rules().values())
-EXAMPLES = [
-    pytest.param(rule, example, id=f"{rule.name}-{number}-{example.verdict}")
-    for rule in RULES
-    for number, example in enumerate(rule.examples)
-]
-BAD = [param for param in EXAMPLES if param.values[1].verdict == "bad"]
+EXAMPLES = [(rule, example) for rule in RULES for example in rule.examples]
+BAD = [(rule, example) for rule, example in EXAMPLES if example.verdict == "bad"]
 CASES = list(markers.cases())
 #: Codes of the catalogue that cases and proofs mark already, though the rule is still to come.
 AWAITED: set[str] = set()
 
 
-@pytest.mark.parametrize(("rule", "example"), EXAMPLES)
+def _name(value: Rule | Example) -> str:
+    return value.name if isinstance(value, Rule) else value.verdict
+
+
+@pytest.mark.parametrize(("rule", "example"), EXAMPLES, ids=_name)
 def test_example(rule: Rule, example: Example) -> None:
     project = markers.project_of_text(example.code)
     assert markers.found(project) == markers.marked(project)
@@ -99,7 +99,7 @@ def test_fixes_are_as_declared(rule: Rule) -> None:
         assert any(not one.safe for one in fixes)
 
 
-@pytest.mark.parametrize(("rule", "example"), BAD)
+@pytest.mark.parametrize(("rule", "example"), BAD, ids=_name)
 def test_fix_of_example(rule: Rule, example: Example) -> None:
     project = _without_markers(markers.project_of_text(example.code))
     fixed = _check_fixes(project)

@@ -1,6 +1,6 @@
 """Output formats, one file each: a module here with ``render(run) -> str`` is a format.
 
-The name of the file is what ``--format`` takes.
+The name of the file is what ``--format`` takes; files that begin with ``_`` are helpers.
 """
 
 from __future__ import annotations
@@ -62,17 +62,11 @@ Render: TypeAlias = Callable[[Run], str]
 def formats() -> tuple[str, ...]:
     """What ``--format`` takes; ``text`` first."""
     names = sorted(path.stem for path in Path(__file__).parent.glob("[!_]*.py"))
-    return ("text", *(name for name in names if name != "text" and _render_of(name)))
+    return ("text", *(name for name in names if name != "text"))
 
 
 def renderer(name: str) -> Render:
     """The format of that name.  Raises ``LookupError`` where there is none."""
-    exists = name.isidentifier() and Path(__file__).with_name(f"{name}.py").is_file()
-    render = _render_of(name) if exists else None
-    if render is None:
+    if name not in formats():
         raise LookupError(name)
-    return render
-
-
-def _render_of(name: str) -> Render | None:
-    return cast("Render | None", getattr(import_module(f"ddp_lint.report.{name}"), "render", None))
+    return cast("Render", import_module(f"ddp_lint.report.{name}").render)

@@ -1,4 +1,4 @@
-"""Run the proofs: ``torchrun --nproc-per-node 2 -m runtime_checks``; without torchrun as one rank."""
+"""``torchrun --nproc-per-node 2 -m runtime_checks``; without torchrun it runs as one rank."""
 
 from __future__ import annotations
 

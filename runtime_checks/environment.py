@@ -25,7 +25,7 @@ def describe(launch: Launch, backend: Backend) -> dict[str, Any]:
         "torch": torch.__version__,
         "torch_commit": torch.version.git_version,
         "cuda": torch.version.cuda,
-        "cudnn": torch.backends.cudnn.version() if torch.version.cuda else None,
+        "cudnn": _cudnn(),
         "nccl": _nccl(),
         "gpus": _gpus(),
         "python": platform.python_version(),
@@ -80,10 +80,18 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _cudnn() -> int | None:
+    if not torch.version.cuda:
+        return None
+    version: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+    return version
+
+
 def _nccl() -> str | None:
     if not torch.version.cuda:
         return None
-    return ".".join(map(str, torch.cuda.nccl.version()))
+    version: tuple[int, ...] = torch.cuda.nccl.version()  # type: ignore[no-untyped-call]
+    return ".".join(map(str, version))
 
 
 def _gpus() -> list[str]:

@@ -18,6 +18,7 @@ from types import ModuleType
 
 _HERE = Path(__file__).resolve().parent
 _CODE = re.compile(r"\bDDP\d{3}\b")
+_DECLARED = re.compile(r"^@rule\(\s*\"(DDP\d{3})\"", re.M)
 _MARKER = re.compile(r"#\s*(DDP\d{3}(?:\s*,\s*DDP\d{3})*)\s*$")
 
 
@@ -25,7 +26,8 @@ _MARKER = re.compile(r"#\s*(DDP\d{3}(?:\s*,\s*DDP\d{3})*)\s*$")
 class Proof:
     """A file that defines ``good`` and ``evidence``, and ``bad`` unless it shows no defect.
 
-    ``code`` is the rule's, as the first marked line says; "" where no line is marked.
+    ``code`` is that of the rule with the same name, and where that is not written yet, what the
+    first marked line says; "" where no line is marked.
     """
 
     path: Path
@@ -62,13 +64,13 @@ def read(path: Path) -> Proof:
         raise Unreadable(f"{path}: {error.strerror}") from None
     except SyntaxError as error:
         if re.search(r"^def evidence\(", text, re.M):
-            return Proof(path, _first_code(text), f"does not parse: {error}", True)
+            return Proof(path, _code(path, text), f"does not parse: {error}", True)
         raise Unreadable(f"{path}: {error}") from None
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     if not {"good", "evidence"} <= functions:
         raise Unreadable(f"{path}: no proof, it defines no good() and evidence()")
     summary = (ast.get_docstring(tree) or "").partition("\n")[0]
-    return Proof(path, _first_code(text), summary, "bad" in functions)
+    return Proof(path, _code(path, text), summary, "bad" in functions)
 
 
 def markers(text: str) -> dict[int, list[str]]:
@@ -81,7 +83,12 @@ def markers(text: str) -> dict[int, list[str]]:
     return found
 
 
-def _first_code(text: str) -> str:
+def _code(path: Path, text: str) -> str:
+    rule = _HERE.parent / "rules" / path.name
+    if rule.is_file():
+        declared = _DECLARED.search(rule.read_text(encoding="utf-8"))
+        if declared:
+            return declared.group(1)
     return next((codes[0] for codes in markers(text).values()), "")
 
 

@@ -63,13 +63,15 @@ def _verdict(outcomes: Sequence[Outcome]) -> tuple[str, str]:
         return "disproved", "; ".join(_in_words(check) for check in broken)
     if statuses == {"not_run"}:
         return "not_run", outcomes[0].detail
-    reasons = []
+    ends: dict[str, list[str]] = {}
     for rank, outcome in enumerate(outcomes):
         if outcome.status == "raised":
-            reasons.append(f"rank {rank} raised {outcome.detail.strip().splitlines()[-1]}")
+            last = outcome.detail.strip().splitlines()[-1]
+            ends.setdefault(f"raised {last}", []).append(str(rank))
         elif outcome.status in ("died", "hung"):
-            reasons.append(f"rank {rank} {outcome.status}: {outcome.detail}")
-    return "failed", "; ".join(reasons)
+            ends.setdefault(f"{outcome.status}: {outcome.detail}", []).append(str(rank))
+    told = [f"rank {', '.join(ranks)} {end}" for end, ranks in ends.items()]
+    return "failed", "; ".join(told)
 
 
 def _in_words(check: Mapping[str, Any]) -> str:

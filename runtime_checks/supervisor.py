@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 from . import worker
 from .worker import Outcome, Task
@@ -38,7 +39,7 @@ def run(task: Task, meeting: Meeting) -> list[Outcome]:
     """Run one proof on this rank; how it ended on every rank, the same list on all of them."""
     # Forking is what makes a fresh process per proof cheap; elsewhere it is not safe with torch.
     method = "fork" if sys.platform == "linux" else "spawn"
-    processes = multiprocessing.get_context(method)
+    processes: Any = multiprocessing.get_context(method)
     receiver, sender = processes.Pipe(duplex=False)
     process = processes.Process(target=worker.main, args=(task, sender))
     with _started(process):

@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore
 
 from . import context, proofs
 from .harness import Needs, Seen, Side
@@ -129,7 +130,7 @@ def _set_up(task: Task, meeting: Meeting) -> torch.device:
         torch.cuda.set_device(device)
     dist.init_process_group(
         task.backend.name,
-        store=dist.PrefixStore("default_group", meeting.store),
+        store=PrefixStore("default_group", meeting.store),
         rank=task.launch.rank,
         world_size=task.launch.world_size,
         timeout=timedelta(seconds=task.timeout),
@@ -167,7 +168,8 @@ def _judge(module: ModuleType, task: Task, meeting: Meeting) -> dict[str, Any]:
         if hasattr(module, "picture"):
             picture = module.picture(seen["bad"], seen["good"])
             result["picture"] = {"kind": type(picture).__name__, **asdict(picture)}
-        json.dumps(result)
+        # As it will be read: tuples and ranges are lists then.
+        result = json.loads(json.dumps(result, default=list))
     for side in sides:
         if not any(check.of == side for check in checks):
             raise AssertionError(f"{task.proof.stem} checks nothing about its {side}()")

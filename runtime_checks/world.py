@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-import torch.distributed as dist
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
+from torch.distributed.distributed_c10d import PrefixStore, Store
 
 #: How long ranks wait for each other between proofs, in seconds.
 PATIENCE = 60.0
@@ -91,7 +92,7 @@ class Meeting:
     A rank that waits longer than ``patience`` seconds gets ``RuntimeError``.
     """
 
-    def __init__(self, store: dist.Store, rank: int, world_size: int, patience: float) -> None:
+    def __init__(self, store: Store, rank: int, world_size: int, patience: float) -> None:
         self.store = store
         self.rank = rank
         self.world_size = world_size
@@ -138,21 +139,21 @@ def rendezvous(launch: Launch) -> None:
     agent_keeps_it = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     if launch.rank == 0 and not agent_keeps_it:
         host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
-        _kept.append(dist.TCPStore(host, port, is_master=True, wait_for_workers=False))
+        _kept.append(TCPStore(host, port, is_master=True, wait_for_workers=False))
 
 
-_kept: list[dist.TCPStore] = []
+_kept: list[TCPStore] = []
 
 
 def connect(prefix: str, launch: Launch, patience: float = PATIENCE) -> Meeting:
     """A connection of this process's own to the store of the run, under a name."""
-    store = dist.TCPStore(
+    store = TCPStore(
         os.environ["MASTER_ADDR"],
         int(os.environ["MASTER_PORT"]),
         is_master=False,
         timeout=datetime.timedelta(seconds=patience),
     )
-    named = dist.PrefixStore(f"runtime_checks/{prefix}", store)
+    named = PrefixStore(f"runtime_checks/{prefix}", store)
     return Meeting(named, launch.rank, launch.world_size, patience)
 
 

@@ -6,6 +6,7 @@ Nothing here knows findings or rules; a file is its text and its cells.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -49,6 +50,11 @@ class Lines:
         if end < start:
             raise ValueError(f"line {place.line}: the end lies before the start")
         return start, end
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column of an offset."""
+        line = bisect_right(self._starts, offset)
+        return line, offset - self._starts[line - 1]
 
     @property
     def newline(self) -> str:

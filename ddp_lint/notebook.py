@@ -61,9 +61,12 @@ class Notebook:
         """The text of a code cell as it was typed."""
         return self.written[self.cells.index(cell)]
 
+    def written_lines(self, cell: int) -> list[str]:
+        return _NEWLINE.split(self.written_cell(cell))
+
     def written_line(self, cell: int, line: int) -> str:
         """One line (from 1) of a code cell as it was typed; empty past its end."""
-        lines = _NEWLINE.split(self.written_cell(cell))
+        lines = self.written_lines(cell)
         return lines[line - 1] if 0 < line <= len(lines) else ""
 
 
@@ -237,3 +240,21 @@ def _encoded(old: str, code: str, ascii_only: bool) -> str:
     between = old[spans[0][1] : spans[1][0]] if len(spans) > 1 else f",{opening or ' '}"
     closing = old[spans[-1][1] : -1] if spans else ""
     return f"[{opening}{between.join(items)}{closing}]"
+
+
+def line_in_file(text: str, cell: int, line: int) -> int:
+    """The line (from 1) of the notebook's JSON ``text`` that holds a line of a cell.
+
+    Where the cell is written as one string, all of its lines are on that string's line.
+    """
+    spans = list(_source_spans(text))
+    if not 0 < cell <= len(spans):
+        return 1
+    at, end = spans[cell - 1]
+    if text.startswith("[", at, end):
+        before = 0
+        for at, end in _elements(text, at):
+            before += len(_NEWLINE.findall(str(json.loads(text[at:end]))))
+            if before >= line:
+                break
+    return text.count("\n", 0, at) + 1

@@ -1,0 +1,33 @@
+"""The loop over epochs calls a function that goes through the loader."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+
+def train(epoch):
+    model.train()
+    for step, (inputs, targets) in enumerate(loader):
+        loss = nn.functional.cross_entropy(model(inputs.cuda()), targets.cuda())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 100 == 0 and dist.get_rank() == 0:
+            print(epoch, step, loss.item())
+
+
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+model = DistributedDataParallel(nn.Linear(32, 10).cuda(), device_ids=[local_rank])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+dataset = TensorDataset(torch.randn(512, 32), torch.randint(10, (512,)))
+sampler = DistributedSampler(dataset)
+loader = DataLoader(dataset, batch_size=32, sampler=sampler, num_workers=4)
+for epoch in range(1, 91):  # DDP301
+    train(epoch)
+dist.destroy_process_group()

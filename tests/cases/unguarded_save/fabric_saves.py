@@ -1,0 +1,26 @@
+"""Fabric started several processes; torch.save knows nothing of it, fabric.save does."""
+
+import torch
+from lightning.fabric import Fabric
+from torch import nn
+
+
+def main():
+    fabric = Fabric(accelerator="cuda", devices=2, strategy="ddp")
+    fabric.launch()
+    model = nn.Linear(32, 10)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model, optimizer = fabric.setup(model, optimizer)
+    for _ in range(1000):
+        loss = model(torch.randn(32, 32, device=fabric.device)).square().mean()
+        optimizer.zero_grad()
+        fabric.backward(loss)
+        optimizer.step()
+    torch.save(model.state_dict(), "every_rank.pt")  # DDP401
+    fabric.save("fabric.pt", {"model": model})
+    if fabric.is_global_zero:
+        torch.save(model.state_dict(), "first_rank.pt")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""The guard compares the rank within the job that the launcher counts per machine."""
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+
+def worker(gpu, gpus, node, nodes):
+    rank = node * gpus + gpu
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl", "tcp://127.0.0.1:29500", rank=rank, world_size=gpus * nodes)
+    model = DistributedDataParallel(nn.Linear(32, 10).cuda(gpu), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(1000):
+        loss = model(torch.randn(32, 32, device=gpu)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    if rank % gpus == 0 and node == 0:
+        torch.save(model.module.state_dict(), "last.pt")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    gpus = torch.cuda.device_count()
+    mp.spawn(worker, nprocs=gpus, args=(gpus, 0, 1))

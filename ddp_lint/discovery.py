@@ -87,6 +87,8 @@ def discover(
     for path in dict.fromkeys(map(str, paths)):
         absolute = os.path.abspath(os.path.join(here, path))
         if os.path.isdir(absolute):
+            # A link to a folder stands for the folder: else its files would be there twice.
+            absolute = os.path.realpath(absolute) if os.path.islink(absolute) else absolute
             scope = _scope(scopes, absolute)
             scope.folders.append(absolute)
         elif os.path.isfile(absolute) or absolute in texts:

@@ -188,7 +188,8 @@ def read_settings(text: str, path: Path, rules: Collection[Rule]) -> Settings | 
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
-        raise SettingsError(f"{shown}:{line[1] if line else 1}: is not TOML: {error}") from None
+        at = line[1] if line else len(text.splitlines())
+        raise SettingsError(f"{shown}:{at}: is not TOML: {error}") from None
     tool = document.get("tool")
     if not isinstance(tool, dict) or "ddp-lint" not in tool:
         return None

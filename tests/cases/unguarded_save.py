@@ -1,4 +1,4 @@
-"""Saves in one program: which of them every rank makes, and which are guarded in one way or another."""
+"""Saves in one program: which of them every rank makes, and which are guarded somehow."""
 
 import io
 import os
@@ -20,14 +20,14 @@ def save_on_master(state, path):
         torch.save(state, path)
 
 
-def main_only(function):
+def main_process_only(function):
     def run(*args, **kwargs):
         return function(*args, **kwargs) if is_main_process() else None
 
     return run
 
 
-@main_only
+@main_process_only
 def save_decorated(state, path):
     torch.save(state, path)
 

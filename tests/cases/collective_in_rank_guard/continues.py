@@ -1,0 +1,32 @@
+"""The other ranks go on to the next step before the sum."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from comm import is_main_process
+
+
+def main():
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(nn.Linear(32, 10).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        loss = model(torch.randn(32, 32, device=local_rank)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if not is_main_process():
+            continue
+        if step % 100 == 0:
+            dist.all_reduce(loss.detach())  # DDP501
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

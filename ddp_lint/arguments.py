@@ -57,7 +57,7 @@ def parser(run: Runners) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"ddp-lint {__version__}")
-    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    commands = top.add_subparsers(metavar="COMMAND")
 
     check = commands.add_parser(
         "check",

@@ -52,6 +52,8 @@ def _run(argv: list[str]) -> int:
 
         return verify(argv[1:])
     arguments = parser(_RUN).parse_args(_checked(argv))
+    if not hasattr(arguments, "run"):
+        return usage(f"a command is missing; there are {', '.join(COMMANDS)}")
     from ddp_lint.settings import SettingsError
 
     try:

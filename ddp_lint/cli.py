@@ -177,7 +177,7 @@ def _write(report: str, file: Path | None) -> None:
 
 def _show_settings(paths: list[str], options: Options) -> int:
     from ddp_lint.api import Linter
-    from ddp_lint.discovery import root_of
+    from ddp_lint.roots import root_of
     from ddp_lint.settings import shown
 
     linter = Linter(options)

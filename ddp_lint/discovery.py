@@ -7,15 +7,14 @@ file alone, a folder and the whole repository get the same findings for the same
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
 from ddp_lint.finding import Problem
 from ddp_lint.ignores import Patterns, Tracked
+from ddp_lint.roots import INSTALLED, REPOSITORY, Root, holds, root_of
 from ddp_lint.sources import Project, SourceFile
 
 SUFFIXES = (".py", ".ipynb")
@@ -23,17 +22,7 @@ SUFFIXES = (".py", ".ipynb")
 SKIPPED = frozenset({"__pycache__", "__pypackages__", "node_modules"})
 #: Left out unless they are packages: builds go there, but training code also lives in ``dist``.
 SKIPPED_UNLESS_PACKAGE = frozenset({"build", "dist", "_build"})
-INSTALLED = frozenset({"site-packages", "dist-packages"})
 _ENVIRONMENT = frozenset({"pyvenv.cfg", "conda-meta", "CACHEDIR.TAG"})
-_REPOSITORY = (".git", ".hg")
-_TOP = frozenset(
-    {
-        *("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "environment.yml"),
-        *("environment.yaml", "Pipfile", "uv.lock", "poetry.lock", "tox.ini", ".gitignore"),
-        *("README", "README.md", "README.rst", "README.txt", "LICENSE", "LICENSE.md"),
-        *("LICENSE.txt", ".pre-commit-config.yaml", ".flake8", "Dockerfile"),
-    }
-)
 
 
 @dataclass
@@ -48,15 +37,6 @@ class Found:
     missing: list[Problem] = field(default_factory=list)
     empty: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Root:
-    """A project's folder.  ``base`` is walked; it lies below ``path`` only for a package."""
-
-    path: str
-    base: str
-    repository: bool
 
 
 @dataclass
@@ -109,7 +89,7 @@ def discover(
     found.empty += [
         Problem(_shown(path), 0, "holds no Python files or notebooks to lint")
         for path, absolute in asked
-        if absolute not in targets and not any(_holds(absolute, target) for target in targets)
+        if absolute not in targets and not any(holds(absolute, target) for target in targets)
     ]
     return found
 
@@ -136,14 +116,14 @@ def _collect(
         for path in scope.files:
             walk.add(path)
         for nested in walk.nested:
-            if any(_holds(folder, nested) for folder in scope.folders):
+            if any(holds(folder, nested) for folder in scope.folders):
                 inner = _scope(scopes, nested)
                 inner.folders.append(nested)
                 waiting.append(inner)
         found.problems += [
             Problem(_name(path, here), 0, message)
             for path, message in walk.unreadable
-            if any(_holds(folder, path) for folder in scope.folders)
+            if any(holds(folder, path) for folder in scope.folders)
         ]
         project = _project(scope, walk, here, texts)
         if project.targets:
@@ -239,7 +219,7 @@ class _Walk:
         self._links.clear()
 
     def _is_foreign(self, folder: str, entries: Mapping[str, object]) -> bool:
-        if any(name in entries for name in _REPOSITORY):
+        if any(name in entries for name in REPOSITORY):
             self.nested.append(folder)
             return True
         if not _ENVIRONMENT.isdisjoint(entries):
@@ -253,54 +233,6 @@ class _Walk:
             if decided is not None:
                 return decided and not (self._tracked is not None and self._tracked.holds(path))
         return False
-
-
-@lru_cache(maxsize=4096)
-def root_of(folder: str) -> Root:
-    """The project that files directly in ``folder`` (absolute) belong to.
-
-    It is the nearest repository; else the highest folder that looks like the top of a project;
-    else as far up as Python files lie side by side.  Never the home folder, a temporary folder
-    or the root of the file system, and never more than one package of an environment.
-    """
-    above = _candidates(folder)
-    for path in above:
-        if any(os.path.exists(os.path.join(path, name)) for name in _REPOSITORY):
-            return Root(path, path, repository=True)
-    listed = {path: _listing(path) for path in above}
-    tops = [path for path in above if not _TOP.isdisjoint(listed[path])]
-    top = tops[-1] if tops else folder
-    if not tops:
-        for path in above[1:]:
-            if not any(name.endswith(".py") for name in listed[path]):
-                break
-            top = path
-        base = top
-        while "__init__.py" in _listing(top) and os.path.dirname(top) != top:
-            base, top = top, os.path.dirname(top)
-        return Root(top, base, repository=False)
-    return Root(top, top, repository=False)
-
-
-def _candidates(folder: str) -> list[str]:
-    """``folder`` and those above it that may be the root of a project."""
-    home = os.path.expanduser("~")
-    shared = {os.path.realpath(path) for path in (tempfile.gettempdir(), "/tmp", "/var/tmp")}
-    found = [folder]
-    while True:
-        parent = os.path.dirname(folder)
-        if parent == folder or os.path.basename(parent) in INSTALLED:
-            return found
-        if _holds(parent, home) or os.path.realpath(parent) in shared or parent in ("/tmp",):
-            return found
-        found.append(folder := parent)
-
-
-def _listing(folder: str) -> frozenset[str]:
-    try:
-        return frozenset(os.listdir(folder))
-    except OSError:
-        return frozenset()
 
 
 def _read_patterns(folder: str) -> Patterns | None:
@@ -339,23 +271,19 @@ def _why_missing(path: str) -> str:
     return "is not a file or folder" if os.path.exists(path) else "does not exist"
 
 
-def _holds(folder: str, path: str) -> bool:
-    return path == folder or path.startswith(os.path.join(folder, ""))
-
-
 def _shown(path: str) -> str:
     return path.replace(os.sep, "/")
 
 
 def _name(path: str, here: str) -> str:
     """How findings call a file: relative to ``here`` where it lies below, else in full."""
-    path = os.path.relpath(path, here) if _holds(here, path) else path
+    path = os.path.relpath(path, here) if holds(here, path) else path
     return path.replace(os.sep, "/")
 
 
 def _namer(root: str, here: str) -> Callable[[str, str], str]:
     """The same as ``_name`` for the thousands of files of one project."""
-    if _holds(here, root):
+    if holds(here, root):
         before = "" if root == here else _name(root, here) + "/"
         return lambda key, path: before + key
     start = os.path.join(here, "")

@@ -109,7 +109,8 @@ class _State:
 
     def _of_project(self, path: str, text: str) -> _Known | None:
         """The findings of the project as it is on the disk; None where ``text`` is not there."""
-        from ddp_lint.discovery import discover, root_of
+        from ddp_lint.discovery import discover
+        from ddp_lint.roots import root_of
 
         root = root_of(os.path.dirname(path))
         if root.base not in self._known:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ddp_lint.discovery import Found, discover, root_of
+from ddp_lint.discovery import Found, discover
+from ddp_lint.roots import root_of
 from ddp_lint.sources import Project
 
 

@@ -30,10 +30,10 @@ def bad() -> Seen:
     correct = torch.zeros((), device=gpu, dtype=torch.int64)
     total = torch.zeros((), device=gpu, dtype=torch.int64)
     with torch.no_grad():
-        for inputs, targets in loader:
+        for inputs, targets in loader:  # DDP512
             correct += (model(inputs.to(gpu)).argmax(dim=1) == targets.to(gpu)).sum()
             total += len(targets)
-    accuracy = (correct / total).item()  # DDP512
+    accuracy = (correct / total).item()
     return {"accuracy": accuracy, "true accuracy": true_accuracy(model)}
 
 

@@ -28,7 +28,7 @@ def bad() -> Seen:
     gpu = device()
     dataset = make_dataset(uneven())
     model = DistributedDataParallel(make_model().to(gpu)).eval()
-    sampler: DistributedSampler[Any] = DistributedSampler(dataset, shuffle=False)
+    sampler: DistributedSampler[Any] = DistributedSampler(dataset, shuffle=False)  # DDP305
     loader = DataLoader(dataset, batch_size=8, sampler=sampler)
     correct = torch.zeros((), device=gpu, dtype=torch.int64)
     total = torch.zeros((), device=gpu, dtype=torch.int64)

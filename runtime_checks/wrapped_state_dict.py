@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 import torch.distributed as dist
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from .context import device, scratch
@@ -28,7 +29,7 @@ def bad() -> Seen:
         torch.save(model.state_dict(), path)  # DDP403
     dist.barrier()
 
-    plain = make_model()
+    plain = blank_model()
     state = torch.load(path, map_location="cpu")
     known = len(state.keys() & plain.state_dict().keys())
     raised = ""
@@ -36,7 +37,8 @@ def bad() -> Seen:
         plain.load_state_dict(state)
     except RuntimeError as error:
         raised = str(error)
-    return {"known": known, "refused": "Missing key" in raised}
+    same = digest(parameters_of(plain)) == digest(parameters_of(model).cpu())
+    return {"known": known, "refused": "Missing key" in raised, "same": same}
 
 
 def good() -> Seen:
@@ -46,12 +48,21 @@ def good() -> Seen:
         torch.save(model.module.state_dict(), path)
     dist.barrier()
 
-    plain = make_model()
+    plain = blank_model()
     state = torch.load(path, map_location="cpu")
     known = len(state.keys() & plain.state_dict().keys())
     plain.load_state_dict(state)
     same = digest(parameters_of(plain)) == digest(parameters_of(model).cpu())
     return {"known": known, "refused": False, "same": same}
+
+
+def blank_model() -> nn.Module:
+    """The same modules with all parameters zero."""
+    model = make_model()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    return model
 
 
 def evidence(bad: Sequence[Seen], good: Sequence[Seen]) -> Iterator[Check]:
@@ -62,4 +73,5 @@ def evidence(bad: Sequence[Seen], good: Sequence[Seen]) -> Iterator[Check]:
     yield Check(title, sum(one["refused"] for one in bad), "==", len(bad), of="bad")
     yield Check(title, sum(one["refused"] for one in good), "==", 0, of="good")
     title = "ranks that loaded what was saved, bit by bit"
+    yield Check(title, sum(one["same"] for one in bad), "==", 0, of="bad")
     yield Check(title, sum(one["same"] for one in good), "==", len(good), of="good")

@@ -109,7 +109,8 @@ def _collect(
             continue
         done.add(scope.root)
         walk = _Walk(scope.root.path, scope.root.repository)
-        walk.visit(scope.root.base)
+        deep = scope.root.deep or scope.root.base in scope.folders
+        walk.visit(scope.root.base, deep=deep)
         for folder in scope.folders:
             if not walk.has_visited(folder):
                 walk.visit(folder)
@@ -172,8 +173,11 @@ class _Walk:
         """A file that was named: taken whatever it is called and whatever ignores it."""
         self.found[self.key(path)] = path
 
-    def visit(self, top: str) -> None:
-        """Take all files below ``top``, which was named and so is not ignored itself."""
+    def visit(self, top: str, *, deep: bool = True) -> None:
+        """Take all files below ``top``, which was named and so is not ignored itself.
+
+        Not ``deep``: only those directly in it.
+        """
         waiting: list[tuple[str, str, tuple[tuple[int, Patterns], ...]]] = [
             (top, self.key(top), ())
         ]

@@ -21,11 +21,16 @@ _TOP = frozenset(
 
 @dataclass(frozen=True)
 class Root:
-    """A project's folder.  ``base`` is walked; it lies below ``path`` only for a package."""
+    """A project's folder.
+
+    ``base`` is walked; it lies below ``path`` only for a package.  Not ``deep``: only the files
+    directly in it count, because what lies below is not about them (the home folder, say).
+    """
 
     path: str
     base: str
     repository: bool
+    deep: bool = True
 
 
 @lru_cache(maxsize=4096)
@@ -36,6 +41,8 @@ def root_of(folder: str) -> Root:
     else as far up as Python files lie side by side.  Never the home folder, a temporary folder
     or the root of the file system, and never more than one package of an environment.
     """
+    if _is_shared(folder):
+        return Root(folder, folder, repository=False, deep=False)
     above = _candidates(folder)
     for path in above:
         if any(os.path.exists(os.path.join(path, name)) for name in REPOSITORY):
@@ -57,16 +64,21 @@ def root_of(folder: str) -> Root:
 
 def _candidates(folder: str) -> list[str]:
     """``folder`` and those above it that may be the root of a project."""
-    home = os.path.expanduser("~")
-    shared = {os.path.realpath(path) for path in (tempfile.gettempdir(), "/tmp", "/var/tmp")}
     found = [folder]
     while True:
         parent = os.path.dirname(folder)
-        if parent == folder or os.path.basename(parent) in INSTALLED:
-            return found
-        if holds(parent, home) or os.path.realpath(parent) in shared or parent in ("/tmp",):
+        if parent == folder or os.path.basename(parent) in INSTALLED or _is_shared(parent):
             return found
         found.append(folder := parent)
+
+
+def _is_shared(folder: str) -> bool:
+    """Whether the folder holds many people's or many projects' things."""
+    temporary = {os.path.realpath(path) for path in (tempfile.gettempdir(), "/tmp", "/var/tmp")}
+    is_root = os.path.dirname(folder) == folder
+    return (
+        is_root or holds(folder, os.path.expanduser("~")) or os.path.realpath(folder) in temporary
+    )
 
 
 def _listing(folder: str) -> frozenset[str]:

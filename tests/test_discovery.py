@@ -146,12 +146,14 @@ def test_an_installed_package_is_judged_by_its_full_name(tmp_path: Path) -> None
 
 
 def test_the_home_folder_is_no_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path, ".git/config", "README.md", "a.py", "code/b.py")
+    write(tmp_path, ".git/config", "README.md", "a.py", "b.py", "code/c.py", "code/d.py")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     root_of.cache_clear()
     try:
-        assert root_of(str(tmp_path / "code")).path == str(tmp_path / "code")
+        assert only(discover([tmp_path / "code/c.py"])).root == tmp_path / "code"
+        assert list(only(discover([tmp_path / "a.py"])).files) == ["a.py", "b.py"]
+        assert len(only(discover([tmp_path])).targets) == 4
     finally:
         root_of.cache_clear()
 

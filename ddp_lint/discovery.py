@@ -249,6 +249,12 @@ def _read_patterns(folder: str) -> Patterns | None:
         return None  # a link to nowhere, or not ours to read: git ignores it as well
 
 
+def _is_walked(entry: os.DirEntry[str]) -> bool:
+    name = entry.name
+    left_out = name[0] == "." or name in SKIPPED or name in INSTALLED
+    return not left_out and entry.is_dir(follow_symlinks=False)
+
+
 def _is_file(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_file()

@@ -31,7 +31,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ddp_lint.nosync import HostRead, watch_host_reads
+from ddp_lint.nosync import HostRead, host_sync_allowed, watch_host_reads
 
 
 @dataclass(frozen=True)
@@ -195,10 +195,11 @@ def writers() -> Iterator[Writes]:
 def digest(value: object) -> str:
     """A short name for a tensor's exact content, or for that of a nested list of numbers."""
     if isinstance(value, torch.Tensor):
-        # Through uint8: bfloat16 has no NumPy type, and what has no dimension cannot be viewed.
-        flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
         told = f"{value.dtype} {list(value.shape)}".encode()
-        return hashlib.sha256(told + flat.numpy().tobytes()).hexdigest()[:16]
+        with host_sync_allowed():  # a probe of its own, not a read of the code under watch
+            # Through uint8: bfloat16 has no NumPy type, what has no dimension no other view.
+            flat = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            return hashlib.sha256(told + flat.numpy().tobytes()).hexdigest()[:16]
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 

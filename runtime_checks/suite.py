@@ -34,7 +34,7 @@ def run(options: Options) -> int:
     except (proofs.Unreadable, ValueError) as error:
         if launch.rank == 0:
             print(error, file=sys.stderr)
-        return 2
+        return 0 if options.exit_zero else 2
     supervisor.warm_up()
     scratch = Scratch(launch, meeting)
     try:

@@ -158,8 +158,18 @@ def connect(prefix: str, launch: Launch, patience: float = PATIENCE) -> Meeting:
 
 
 def settle(asked: str, launch: Launch, meeting: Meeting) -> Backend:
-    """The backend of the whole run, the same on every rank."""
+    """The backend of the whole run, the same on every rank.
+
+    Raises ``ValueError`` on all of them where one cannot have what was asked for.
+    """
     # Counted by the driver's library: asking the runtime would spoil the fork.
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
-    mine = choose_backend(asked, torch.cuda.device_count(), launch.local_world_size)
-    return agree([Backend(**choice) for choice in meeting.gather(asdict(mine))])
+    try:
+        mine = asdict(choose_backend(asked, torch.cuda.device_count(), launch.local_world_size))
+    except ValueError as error:
+        mine = {"impossible": str(error)}
+    choices = meeting.gather(mine)
+    for choice in choices:
+        if "impossible" in choice:
+            raise ValueError(choice["impossible"])
+    return agree([Backend(**choice) for choice in choices])

@@ -205,11 +205,9 @@ class _Walk:
                         else:
                             self.found[path] = entry.path
                             real.add(path)
-                elif (
-                    name[0] != "." and name not in SKIPPED and entry.is_dir(follow_symlinks=False)
-                ):
+                elif deep and _is_walked(entry):
                     path = prefix + name
-                    if name not in INSTALLED and not self._ignored(path, ignores, True):
+                    if not self._ignored(path, ignores, True):
                         waiting.append((entry.path, path, ignores))
         self._add_links(real)
 

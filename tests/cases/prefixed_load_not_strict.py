@@ -19,7 +19,6 @@ def main():
     torch.cuda.set_device(local_rank)
     dist.init_process_group("nccl")
     model = DistributedDataParallel(nn.Linear(32, 10).cuda(), device_ids=[local_rank])
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     save(model.state_dict(), "wrapped.pt")  # DDP403
     save({"net": model.state_dict(), "epoch": 3}, "dictionary.pt")  # DDP403
     save(model.module.state_dict(), "plain.pt")

@@ -32,7 +32,6 @@ def stops(model, optimizer, loader):
         loss = nn.functional.cross_entropy(model(inputs.cuda()), targets.cuda())
         value = loss.item()  # DDP101
         if not math.isfinite(value):
-            print("the loss is not finite")
             sys.exit(1)  # DDP502
         optimizer.zero_grad()
         loss.backward()
@@ -144,9 +143,9 @@ def after_everything(model, optimizer, loader):
 
 def through_anyway(model, optimizer, loader):
     for inputs, targets in loader:
-        loss = nn.functional.cross_entropy(model(inputs.cuda()), targets.cuda())
+        logits = model(inputs.cuda()).nan_to_num()
         optimizer.zero_grad()
-        torch.where(loss.isfinite(), loss, 0.0 * loss).backward()
+        nn.functional.cross_entropy(logits, targets.cuda()).backward()
         optimizer.step()
 
 

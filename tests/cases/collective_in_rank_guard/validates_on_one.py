@@ -40,7 +40,6 @@ def main():
         optimizer.step()
         if step % 100 == 0 and dist.get_rank() == 0:
             validate(model, loader)  # DDP501
-            validate(model.module, loader)
     dist.destroy_process_group()
 
 

@@ -1,4 +1,4 @@
-"""A scaler skips the update of a step on all ranks alike: it looks at gradients that are summed."""
+"""A scaler skips an update on all ranks alike: it looks at gradients that are summed."""
 
 import os
 

@@ -1,0 +1,34 @@
+"""The helper of another file is called in a finally."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from cleaning import cleanup
+
+
+def train(local_rank):
+    model = DistributedDataParallel(nn.Linear(32, 10).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(1000):
+        loss = model(torch.randn(32, 32, device=local_rank)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def main():
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    try:
+        train(local_rank)
+    finally:
+        cleanup()  # DDP514
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""The device is chosen for everything that follows, in a with statement."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+local_rank = int(os.environ["LOCAL_RANK"])
+with torch.cuda.device(local_rank):
+    dist.init_process_group("nccl")
+    dist.barrier()
+    model = DistributedDataParallel(nn.Linear(32, 10).cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(1000):
+        loss = model(torch.randn(32, 32, device=local_rank)).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    dist.destroy_process_group()

@@ -1,0 +1,21 @@
+"""The rank, taken modulo the number of GPUs in the machine."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(rank % torch.cuda.device_count())
+dist.init_process_group("nccl")
+gpu = rank - torch.cuda.device_count() * (rank // torch.cuda.device_count())
+model = DistributedDataParallel(nn.Linear(32, 10).cuda(gpu), device_ids=[gpu])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(1000):
+    loss = model(torch.randn(32, 32, device="cuda")).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+dist.destroy_process_group()

@@ -1,0 +1,25 @@
+"""A progress meter of another file prints on every rank."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from display import Progress
+
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+progress = Progress(1000)
+model = DistributedDataParallel(nn.Linear(32, 10).cuda(), device_ids=[local_rank])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(1000):
+    loss = model(torch.randn(32, 32, device=local_rank)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    if step % 100 == 0:
+        progress.display(step, loss.item())
+dist.destroy_process_group()

@@ -1,0 +1,22 @@
+"""SyncBatchNorm before the wrapper."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+model = nn.Sequential(nn.Linear(32, 16), nn.BatchNorm1d(16)).cuda()
+model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+model = DistributedDataParallel(model, device_ids=[local_rank])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(1000):
+    loss = model(torch.randn(32, 32, device=local_rank)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+dist.destroy_process_group()

@@ -13,7 +13,7 @@ import torch.distributed as dist
 
 from .context import device, trap
 from .harness import Check, Seen, needs
-from .small import as_world
+from .small import agreed, as_world
 
 NEEDS = needs(ranks=2)
 SETTINGS = {"metric of rank r": "10 (r + 1)", "loss": 1.0}
@@ -58,10 +58,10 @@ def evidence(bad: Sequence[Seen], good: Sequence[Seen]) -> Iterator[Check]:
     yield Check(title, good[0]["ended"], "==", "done", of="good")
     # The other ranks notice nothing: rank 0's loss of 1 stands where its metric of 10 should.
     title = "sum of the metric that the other ranks got, minus the true one"
-    errors = {one["sum"] - one["true sum"] for one in bad[1:] if one["sum"] is not None}
-    yield Check(title, sorted(errors), "==", [-9.0], of="bad")
-    errors = {one["sum"] - one["true sum"] for one in good if one["sum"] is not None}
-    yield Check(title, sorted(errors), "==", [0.0], of="good")
+    errors = [one["sum"] - one["true sum"] for one in bad[1:] if one["sum"] is not None]
+    yield Check(title, agreed(errors), "==", -9.0, of="bad")
+    errors = [one["sum"] - one["true sum"] for one in good if one["sum"] is not None]
+    yield Check(title, agreed(errors), "==", 0.0, of="good")
     yield Check("ranks that finished", _finished(bad), "==", len(bad) - 1, of="bad")
     yield Check("ranks that finished", _finished(good), "==", len(good), of="good")
 

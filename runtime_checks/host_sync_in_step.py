@@ -17,7 +17,7 @@ from .context import device, world_size
 from .harness import Check, Seen
 from .pictures import Bars
 from .probes import host_reads
-from .small import make_dataset, make_model
+from .small import agreed, make_dataset, make_model
 
 STEPS = 20
 EVERY = 10
@@ -65,12 +65,12 @@ def good() -> Seen:
 
 def evidence(bad: Sequence[Seen], good: Sequence[Seen]) -> Iterator[Check]:
     title = "device reads per step"
-    yield Check(title, [one["reads"] / STEPS for one in bad], "==", [1.0] * len(bad), of="bad")
-    reads = [one["reads"] / STEPS for one in good]
-    yield Check(title, reads, "==", [1 / EVERY] * len(good), of="good")
+    yield Check(title, agreed(one["reads"] / STEPS for one in bad), "==", 1.0, of="bad")
+    reads = agreed(one["reads"] / STEPS for one in good)
+    yield Check(title, reads, "==", 1 / EVERY, of="good")
     title = "lines that read"
-    yield Check(title, [one["places"] for one in bad], "==", [1] * len(bad), of="bad")
-    yield Check(title, [one["places"] for one in good], "==", [1] * len(good), of="good")
+    yield Check(title, agreed(one["places"] for one in bad), "==", 1, of="bad")
+    yield Check(title, agreed(one["places"] for one in good), "==", 1, of="good")
     # The number that comes out is the same one.
     for rough, exact in zip(bad, good, strict=True):
         title = "mean loss"

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Subset
 
 from .context import device
 from .harness import Check, Seen
-from .small import make_dataset, make_model
+from .small import agreed, make_dataset, make_model
 
 Batch = Sequence[torch.Tensor]
 SETTINGS = {"batch": [4, 32], "samples": [12, 4, 0], "epochs": 2}
@@ -86,7 +86,7 @@ def evidence(bad: Sequence[Seen], good: Sequence[Seen]) -> Iterator[Check]:
     # Two epochs of three batches, of one batch, of none.
     for samples, arrives, there in ("12", 4, 6), ("4", 0, 2), ("0", 0, 0):
         title = f"batches that arrive from {samples} samples"
-        count = [one["arrived"][f"{samples} samples"] for one in bad]
-        yield Check(title, count, "==", [arrives] * len(bad), of="bad")
-        count = [one["arrived"][f"{samples} samples"] for one in good]
-        yield Check(title, count, "==", [there] * len(good), of="good")
+        count = agreed(one["arrived"][f"{samples} samples"] for one in bad)
+        yield Check(title, count, "==", arrives, of="bad")
+        count = agreed(one["arrived"][f"{samples} samples"] for one in good)
+        yield Check(title, count, "==", there, of="good")

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from .context import device
 from .harness import Check, Seen
 from .probes import host_reads
-from .small import make_dataset, make_model
+from .small import agreed, make_dataset, make_model
 
 STEPS = 10
 SETTINGS = {"batch": [16, 32], "amp": "bfloat16", "steps": STEPS}
@@ -59,6 +59,4 @@ def evidence(bad: Sequence[Seen], good: Sequence[Seen]) -> Iterator[Check]:
     yield Check(title, min(one["reads"] for one in bad) / STEPS, ">=", 1, of="bad")
     yield Check(title, max(one["reads"] for one in good) / STEPS, "==", 0, of="good")
     # It never had a reason to back off: what it guards against does not happen.
-    yield Check(
-        "scale at the end", [one["scale"] for one in bad], "==", [65536.0] * len(bad), of="bad"
-    )
+    yield Check("scale at the end", agreed(one["scale"] for one in bad), "==", 65536.0, of="bad")

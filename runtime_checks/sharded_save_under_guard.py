@@ -12,7 +12,7 @@ import torch.distributed.checkpoint as dcp
 
 from .context import device, scratch, trap
 from .harness import Check, Seen, needs
-from .small import as_world, make_model
+from .small import agreed, as_world, make_model
 
 NEEDS = needs(ranks=2, shared_folder=True)
 SETTINGS = {"format": "torch.distributed.checkpoint"}
@@ -48,5 +48,5 @@ def evidence(bad: Sequence[Seen], good: Sequence[Seen]) -> Iterator[Check]:
     yield Check(title, bad[0]["ended"], "==", "hang", of="bad")
     yield Check(title, good[0]["ended"], "==", "done", of="good")
     title = "checkpoint complete"
-    yield Check(title, [one["complete"] for one in bad], "==", [False] * len(bad), of="bad")
-    yield Check(title, [one["complete"] for one in good], "==", [True] * len(good), of="good")
+    yield Check(title, agreed(one["complete"] for one in bad), "==", False, of="bad")
+    yield Check(title, agreed(one["complete"] for one in good), "==", True, of="good")

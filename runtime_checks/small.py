@@ -6,7 +6,7 @@ The shapes are chosen so that fp16 on a CPU stays quick and that nothing is spec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -119,3 +119,9 @@ def as_world(group: dist.ProcessGroup) -> Iterator[None]:
         yield
     finally:
         distributed_c10d._update_default_pg(world)
+
+
+def agreed(values: Iterable[T]) -> T | list[T]:
+    """The value that all ranks saw; all of them where they differ, which equals no one value."""
+    values = list(values)
+    return values[0] if all(value == values[0] for value in values) else values

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 
 from .context import device
 from .harness import Check, Seen
-from .small import Updates, make_dataset, make_model
+from .small import Updates, agreed, make_dataset, make_model
 
 WINDOW = 4
 SETTINGS = {"batch": [8, 32], "amp": "float16", "micro-batches per step": WINDOW}
@@ -66,10 +66,8 @@ def good() -> Seen:
 
 
 def evidence(bad: Sequence[Seen], good: Sequence[Seen]) -> Iterator[Check]:
-    yield Check("optimizer steps", [one["steps"] for one in bad], "==", [0] * len(bad), of="bad")
-    yield Check(
-        "optimizer steps", [one["steps"] for one in good], "==", [2] * len(good), of="good"
-    )
+    yield Check("optimizer steps", agreed(one["steps"] for one in bad), "==", 0, of="bad")
+    yield Check("optimizer steps", agreed(one["steps"] for one in good), "==", 2, of="good")
     refused = sum("unscale_() has already been called" in one["raised"] for one in bad)
     yield Check("ranks where unscale_ was refused", refused, "==", len(bad), of="bad")
     refused = sum(one["raised"] != "" for one in good)

@@ -1,0 +1,309 @@
+"""Layer 4, calls: one program, who calls whom in it, and what its parameters are given.
+
+A program is what one entry point reaches.  Facts of another entry point of the same repository
+say nothing about it, even where both share a helper.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from astroid import nodes
+
+from ddp_lint.model.modules import Class, Module, Unit
+from ddp_lint.model.origins import (
+    NOTHING,
+    Api,
+    Code,
+    Expression,
+    Instance,
+    Item,
+    Made,
+    Member,
+    Origin,
+    Origins,
+    Param,
+    Result,
+    Type,
+    Unknown,
+)
+from ddp_lint.model.torch_api import ROLES, SPAWNERS, WRAPPERS
+from ddp_lint.model.tree import Node
+from ddp_lint.model.values import MOST_ORIGINS, Values, argument_for
+
+ROUNDS = 4
+
+
+@dataclass(frozen=True)
+class Site:
+    """One place from which a unit is run.
+
+    ``call`` is the call; where the unit is handed to somebody who calls it (``mp.spawn``, a
+    callback), ``given`` has the arguments as far as they are known and ``call`` the call that
+    hands it over.  ``spawned`` says that new processes run it.
+    """
+
+    call: nodes.Call
+    caller: Unit
+    spawned: bool = False
+    handed: bool = False
+
+
+class CallGraph:
+    """The units that a program may run, and from where."""
+
+    def __init__(self, values: Values, roots: list[Module]) -> None:
+        self.values = values
+        self.roots = roots
+        self.units: list[Unit] = []
+        self.sites: dict[int, list[Site]] = defaultdict(list)
+        self.targets: dict[int, list[Unit]] = {}
+        self._known: set[int] = set()
+        self._classes: set[int] = set()
+        self._expanded: dict[Origin, Origins] = {}
+        self._busy: set[Origin] = set()
+        self._pairs: set[tuple[int, int]] = set()
+        self._build()
+
+    # -- reachability -----------------------------------------------------------------------
+
+    def _build(self) -> None:
+        for root in self.roots:
+            for cls in root.classes:
+                self.values.mro(cls)
+            for unit in root.units:
+                self._reach(unit)
+        done = 0
+        for _ in range(ROUNDS):
+            before = len(self._pairs), len(self.units)
+            self._expanded.clear()
+            start = done if done else 0
+            # Units found on the way are visited in the same round; earlier ones again in the
+            # next, since what their parameters are given may be known by then.
+            index = 0
+            while index < len(self.units):
+                self._visit(self.units[index])
+                index += 1
+            done = start
+            if (len(self._pairs), len(self.units)) == before:
+                break
+        self._expanded.clear()
+
+    def _reach(self, unit: Unit) -> None:
+        if id(unit) not in self._known:
+            self._known.add(id(unit))
+            self.units.append(unit)
+            for inner in unit.module.units:
+                if inner.outer is unit and unit.is_function:
+                    self._reach(inner)
+
+    def _reach_class(self, cls: Class) -> None:
+        for at in self.values.mro(cls):
+            if id(at) in self._classes:
+                continue
+            self._classes.add(id(at))
+            for method in at.methods.values():
+                self._reach(method)
+
+    def _visit(self, unit: Unit) -> None:
+        for call in unit.calls:
+            found: list[Unit] = []
+            for origin in self.expand(self.values.of(call.func)):
+                for target in self._entered(origin):
+                    if target not in found:
+                        found.append(target)
+                if isinstance(origin, Type):
+                    self._reach_class(origin.cls)
+                elif isinstance(origin, Api):
+                    self._hand_over(origin.name, call, unit)
+                elif isinstance(origin, Member | Param):
+                    self._callbacks(call, unit)
+            self.targets[id(call)] = found
+            for target in found:
+                self._reach(target)
+                self._site(target, Site(call, unit))
+
+    def _site(self, unit: Unit, site: Site) -> None:
+        pair = (id(unit), id(site.call))
+        if pair not in self._pairs:
+            self._pairs.add(pair)
+            self.sites[id(unit)].append(site)
+
+    def _hand_over(self, name: str, call: nodes.Call, caller: Unit) -> None:
+        for argument in [*call.args, *(k.value for k in call.keywords)]:
+            if not isinstance(argument, nodes.Name | nodes.Attribute):
+                continue
+            for origin in self.values.of(argument):
+                if isinstance(origin, Code):
+                    self._reach(origin.unit)
+                    spawned = name in SPAWNERS or name.endswith((".spawn", ".Process"))
+                    self._site(origin.unit, Site(call, caller, spawned, handed=True))
+                elif isinstance(origin, Type):
+                    self._reach_class(origin.cls)
+
+    def _callbacks(self, call: nodes.Call, caller: Unit) -> None:
+        for argument in [*call.args, *(k.value for k in call.keywords)]:
+            if isinstance(argument, nodes.Name | nodes.Attribute):
+                for origin in self.values.of(argument):
+                    if isinstance(origin, Code):
+                        self._reach(origin.unit)
+                        self._site(origin.unit, Site(call, caller, handed=True))
+
+    def _entered(self, origin: Origin) -> Iterator[Unit]:
+        """The units that a call of ``origin`` enters."""
+        match origin:
+            case Code(unit=unit):
+                yield unit
+            case Type(cls=cls):
+                yield from self._method(cls, "__init__")
+            case Instance(cls=cls):
+                found = list(self._method(cls, "__call__")) or list(self._method(cls, "forward"))
+                yield from found
+            case Made(name=name, call=call) if ROLES.get(name) in WRAPPERS and call.args:
+                for wrapped in self.expand(self.values.of(call.args[0])):
+                    if isinstance(wrapped, Instance):
+                        yield from self._method(wrapped.cls, "forward")
+
+    def _method(self, cls: Class, name: str) -> Iterator[Unit]:
+        for at in self.values.mro(cls):
+            if name in at.methods:
+                yield at.methods[name]
+                return
+
+    # -- parameters -------------------------------------------------------------------------
+
+    def expand(self, origins: Origins) -> Origins:
+        """``origins`` with every parameter replaced by what this program passes for it.
+
+        A parameter that nobody passes stays a ``Param``: it is unknown, not missing.
+        """
+        found: set[Origin] = set()
+        for origin in origins:
+            found.update(self._expand(origin))
+            if len(found) > MOST_ORIGINS:
+                found.add(Unknown(cast(Node, None)))
+                break
+        return frozenset(found)
+
+    def origins(self, node: Node | None) -> Origins:
+        """The origins of an expression in this program."""
+        return self.expand(self.values.of(node))
+
+    def _expand(self, origin: Origin) -> Origins:
+        if not isinstance(origin, Param | Member | Result | Item):
+            return frozenset({origin})
+        known = self._expanded.get(origin)
+        if known is not None:
+            return known
+        if origin in self._busy:
+            return NOTHING
+        self._busy.add(origin)
+        try:
+            found = frozenset(self._expansion(origin))
+        finally:
+            self._busy.discard(origin)
+        if not self._busy or found:
+            self._expanded[origin] = found
+        return found
+
+    def _expansion(self, origin: Origin) -> Iterator[Origin]:
+        match origin:
+            case Param(unit=unit, name=name):
+                yield from self._passed(unit, name) or [origin]
+            case Item(of=Param(unit=unit, name=name), how=how) if self._is_variadic(unit, name):
+                found = list(self._variadic(unit, name, how))
+                yield from found or [origin]
+            case Member(of=base, name=name):
+                for one in self._expand(base):
+                    yield from [origin] if one == base else self._again(
+                        self.values.member(one, name, base)  # type: ignore[arg-type]
+                    )
+            case Result(of=base, call=call):
+                for one in self._expand(base):
+                    yield from [origin] if one == base else self._again(
+                        self.values.called(one, call)
+                    )
+            case Item(of=base, how=how):
+                for one in self._expand(base):
+                    yield from [origin] if one == base else self._again(
+                        self.values.item(one, how)
+                    )
+
+    def _again(self, origins: Iterator[Origin]) -> Iterator[Origin]:
+        for origin in origins:
+            yield from self._expand(origin)
+
+    def _passed(self, unit: Unit, name: str) -> set[Origin]:
+        found: set[Origin] = set()
+        for site in self.sites.get(id(unit), ()):
+            given = self.given(site, unit, name)
+            if given is None:
+                found.add(Param(unit, name))
+            else:
+                found.update(self.expand(self.values.of(given)))
+        return found
+
+    def given(self, site: Site, unit: Unit, name: str) -> Node | None:
+        """The expression that one site passes for a parameter, or None if it cannot be told."""
+        if not site.handed:
+            return argument_for(site.call, unit, name)
+        if not site.spawned:
+            return None
+        arguments = next((k.value for k in site.call.keywords if k.arg == "args"), None)
+        if arguments is None and len(site.call.args) > 1:
+            arguments = site.call.args[1]
+        shift = 0 if _func_name(site.call) == "Process" else 1
+        positional = unit.positional_parameters
+        if isinstance(arguments, nodes.Tuple | nodes.List) and name in positional:
+            index = positional.index(name) - shift
+            if 0 <= index < len(arguments.elts):
+                return arguments.elts[index]
+        return None
+
+    def is_spawn_index(self, unit: Unit, name: str) -> bool:
+        """Whether the parameter is the index that ``mp.spawn`` gives each process."""
+        positional = unit.positional_parameters
+        return bool(positional) and positional[0] == name and any(
+            site.spawned and _func_name(site.call) != "Process" for site in self.sites.get(id(unit), ())
+        )
+
+    def _is_variadic(self, unit: Unit, name: str) -> bool:
+        return unit.is_function and name in (unit.node.args.vararg, unit.node.args.kwarg)
+
+    def _variadic(self, unit: Unit, name: str, how: int | str) -> Iterator[Origin]:
+        named = unit.parameters
+        skip = 1 if unit.is_method else 0
+        for site in self.sites.get(id(unit), ()):
+            if site.handed:
+                continue
+            if name == unit.node.args.vararg:
+                for argument in site.call.args[len(unit.positional_parameters) - skip :]:
+                    yield from self.expand(self.values.of(argument))
+                continue
+            for keyword in site.call.keywords:
+                if keyword.arg is None:
+                    for base in self.expand(self.values.of(keyword.value)):
+                        yield from self._spread(base)
+                elif keyword.arg not in named and how in ("value", "iter", "item", keyword.arg):
+                    yield from self.expand(self.values.of(keyword.value))
+
+    def _spread(self, base: Origin) -> Iterator[Origin]:
+        if isinstance(base, Expression) and isinstance(base.node, nodes.Dict):
+            for _, value in base.node.items:
+                yield from self.expand(self.values.of(value))
+        else:
+            yield Item(base, "value")
+
+    def sites_of(self, unit: Unit) -> list[Site]:
+        return self.sites.get(id(unit), [])
+
+    def targets_of(self, call: nodes.Call) -> list[Unit]:
+        return self.targets.get(id(call), [])
+
+
+def _func_name(call: nodes.Call) -> str:
+    func = call.func
+    return str(getattr(func, "attrname", getattr(func, "name", "")))

@@ -1,0 +1,114 @@
+"""Layer 1, the code base: every file of a project, parsed when somebody asks for it.
+
+Where an import leads is decided as Python would at run time, for whichever script is started:
+the importing file's own folder and the folders above it up to the project's root come first,
+then ``src`` and other roots of packages.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from ddp_lint.finding import Problem
+from ddp_lint.model.modules import Import, Module
+from ddp_lint.model.torch_api import EXTERNAL
+from ddp_lint.model.tree import Unparsable, parse
+from ddp_lint.sources import Project, Unreadable
+
+
+class CodeBase:
+    """The project's modules by key (path relative to the root, with ``/``)."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.problems: dict[str, Problem] = {}
+        self._modules: dict[str, Module | None] = {}
+
+    def module(self, key: str) -> Module | None:
+        """The parsed file, or None where it cannot be parsed (which is kept in ``problems``)."""
+        if key not in self._modules:
+            self._modules[key] = None  # while it is being parsed, and where that fails
+            self._modules[key] = self._parse(key)
+        return self._modules[key]
+
+    def _parse(self, key: str) -> Module | None:
+        file = self.project.files[key]
+        try:
+            return Module(key, file, parse(file.text, key))
+        except (Unreadable, Unparsable) as error:
+            self.problems[key] = Problem(file.name, error.line, str(error))
+        except RecursionError:
+            self.problems[key] = Problem(file.name, 0, "is nested too deeply to be analysed")
+        return None
+
+    @cached_property
+    def _by_tail(self) -> dict[str, list[str]]:
+        """Keys by the last part of the module's name."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for key in self.project.files:
+            path = PurePosixPath(key)
+            if path.suffix == ".py":
+                name = path.parent.name if path.stem == "__init__" else path.stem
+                found[name].append(key)
+        return dict(found)
+
+    def find(self, name: str, importer: str, level: int = 0) -> str | None:
+        """The key of the module ``name`` as ``importer`` would import it, or None."""
+        if level:
+            base = PurePosixPath(importer).parent
+            for _ in range(level - 1):
+                base = base.parent
+            return self._at(base, name) if name else self._package(base)
+        if not name or name.partition(".")[0] in EXTERNAL:
+            return None
+        return self._absolute(name, str(PurePosixPath(importer).parent))
+
+    def _absolute(self, name: str, folder: str) -> str | None:
+        known = self._found.get((name, folder))
+        if known is not None:
+            return known or None
+        found = self._search(name, folder)
+        self._found[name, folder] = found or ""
+        return found
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, str], str]:
+        return {}
+
+    def _search(self, name: str, folder: str) -> str | None:
+        tail = name.rpartition(".")[2]
+        if tail not in self._by_tail:
+            return None
+        base = PurePosixPath(folder)
+        for at in (base, *base.parents):
+            for extra in ("", "src"):
+                if found := self._at(at / extra, name):
+                    return found
+        # A folder that the script puts on sys.path: taken only when it cannot be another.
+        ending = name.replace(".", "/")
+        endings = (f"/{ending}.py", f"/{ending}/__init__.py")
+        candidates = [key for key in self._by_tail[tail] if f"/{key}".endswith(endings)]
+        return candidates[0] if len(candidates) == 1 else None
+
+    def _at(self, base: PurePosixPath, name: str) -> str | None:
+        path = base / name.replace(".", "/")
+        for key in (f"{path}/__init__.py", f"{path}.py"):
+            if key in self.project.files:
+                return key
+        return None
+
+    def _package(self, base: PurePosixPath) -> str | None:
+        key = f"{base}/__init__.py" if str(base) != "." else "__init__.py"
+        return key if key in self.project.files else None
+
+    def submodule(self, module: Module, name: str) -> str | None:
+        """The module ``name`` inside a package (a folder without ``__init__`` is none)."""
+        if not module.key.endswith("__init__.py"):
+            return None
+        return self._at(PurePosixPath(module.key).parent, name)
+
+    def target(self, found: Import, importer: str) -> str | None:
+        """The key of the module that an import names."""
+        return self.find(found.module, importer, found.level)

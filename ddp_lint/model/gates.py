@@ -1,0 +1,149 @@
+"""Layer 8, gates: what a condition inside a step loop decides on.
+
+``step % 100 == 0`` lets some steps through; ``if self.use_amp`` is the same on every step;
+``if loss > limit`` depends on data.  Only the second kind leaves "on every step" true.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from astroid import nodes
+
+from ddp_lint.model.flow import reaching
+from ddp_lint.model.modules import Binding
+from ddp_lint.model.steps import StepLoop
+from ddp_lint.model.tree import Node, dotted, is_within, walk
+
+if TYPE_CHECKING:
+    from ddp_lint.model.facts import Facts
+
+Kind = Literal["rank", "gate", "data", "flag"]
+
+_CLOCKS = ("time.time", "time.perf_counter", "time.monotonic", "datetime.now", "timer")
+_GATE_ATTRIBUTES = frozenset(
+    {"sync_gradients", "is_gradient_accumulation_boundary", "should_log", "should_step", "do_sync",
+     "is_logging_step", "should_save", "should_evaluate", "is_last_step", "is_boundary", "should_sync",
+     "should_run", "every", "every_n", "should_stop"}
+)  # fmt: skip
+_DEEPEST = 4
+
+
+def kind_of_test(facts: Facts, test: Node, loop: StepLoop | None) -> Kind:
+    if _is_gate(facts, test, loop, 0):
+        return "gate"
+    if facts.guards.depends_on_rank(test):
+        return "rank"
+    if _depends_on_data(facts, test, loop, 0):
+        return "data"
+    return "flag"
+
+
+def _is_gate(facts: Facts, test: Node, loop: StepLoop | None, depth: int) -> bool:
+    if depth > _DEEPEST:
+        return False
+    for node in walk(test):
+        if isinstance(node, nodes.BinOp) and node.op == "%":
+            if not isinstance(node.left, nodes.Const | nodes.JoinedStr):
+                if not facts.guards.depends_on_rank(test):
+                    return True
+        elif isinstance(node, nodes.Call):
+            if dotted(node.func).endswith(_CLOCKS):
+                return True
+            if dotted(node.func).rpartition(".")[2] in _GATE_ATTRIBUTES:
+                return True
+            for unit in facts.graph.targets_of(node):
+                for statement in unit.returns:
+                    value = statement.value if isinstance(statement, nodes.Return) else statement
+                    if value is not None and _is_gate(facts, value, None, depth + 1):
+                        return True
+        elif isinstance(node, nodes.Attribute) and node.attrname in _GATE_ATTRIBUTES:
+            return True
+        elif isinstance(node, nodes.Compare) and loop is not None and _counts(facts, node, loop):
+            return True
+        if isinstance(node, nodes.Name | nodes.Attribute) and not _is_callee(node):
+            for binding in _bindings(facts, node):
+                value = binding.value
+                if binding.path == () and value is not None and value is not test:
+                    if isinstance(value, nodes.Compare | nodes.BoolOp | nodes.UnaryOp | nodes.Call | nodes.BinOp):
+                        if _is_gate(facts, value, loop, depth + 1):
+                            return True
+    return False
+
+
+def _counts(facts: Facts, node: nodes.Compare, loop: StepLoop) -> bool:
+    """A comparison of the loop's own counter: ``i == 0``, ``step < warmup``, ``i == last``."""
+    if not isinstance(loop.node, nodes.For) or len(node.ops) != 1:
+        return False
+    for side in (node.left, node.ops[0][1]):
+        for name in walk(side):
+            if not isinstance(name, nodes.Name):
+                continue
+            for binding in _bindings(facts, name):
+                if is_within(binding.node, loop.node.target) and _is_counter(loop.node, binding):
+                    return True
+                if binding.path == ("aug",) and is_within(binding.node, loop.node):
+                    value = getattr(binding.value, "value", None)
+                    if isinstance(value, nodes.Const) and value.value == 1:
+                        return True
+    return False
+
+
+def _is_counter(loop: nodes.For, binding: Binding) -> bool:
+    call = loop.iter
+    if not isinstance(call, nodes.Call):
+        return False
+    name = dotted(call.func).rpartition(".")[2]
+    return (name == "enumerate" and binding.path == ("iter", 0)) or (
+        name in ("range", "trange") and binding.path == ("iter",)
+    )
+
+
+def _depends_on_data(facts: Facts, test: Node, loop: StepLoop | None, depth: int) -> bool:
+    """Whether something that changes within the loop decides."""
+    if loop is None or depth > _DEEPEST:
+        return False
+    for node in walk(test):
+        if isinstance(node, nodes.Name) and not _is_callee(node):
+            if facts.tensors.on_device(node) and not _only_identity(node):
+                return True
+            for binding in _bindings(facts, node):
+                if is_within(binding.node, loop.node) and binding.path != ("param",):
+                    if binding.path and binding.path[0] != "aug":
+                        if not _only_identity(node):
+                            return True
+                    elif binding.value is None or not _is_setting(facts, binding.value, loop, depth):
+                        return True
+    return False
+
+
+def _is_setting(facts: Facts, value: Node, loop: StepLoop, depth: int) -> bool:
+    if isinstance(value, nodes.Const):
+        return False  # a flag that the loop itself sets
+    return not _depends_on_data(facts, value, loop, depth + 1) and not isinstance(
+        value, nodes.AugAssign
+    )
+
+
+def _only_identity(name: nodes.Name) -> bool:
+    """``x is not None``, ``isinstance(x, ...)``, ``len(x)``: what it is, not what it holds."""
+    parent = name.parent
+    if isinstance(parent, nodes.Compare):
+        return all(op in ("is", "is not") for op, _ in parent.ops)
+    return isinstance(parent, nodes.Call) and dotted(parent.func) in ("isinstance", "hasattr")
+
+
+def _bindings(facts: Facts, node: Node) -> list[Binding]:
+    if isinstance(node, nodes.Name):
+        unit = facts.values.unit_of(node)
+        first = unit
+        at = unit
+        while at is not None:
+            if node.name in at.bindings:
+                return reaching(at, node.name, node) if at is first else at.bindings[node.name]
+            at = at.outer  # type: ignore[assignment]
+    return []
+
+
+def _is_callee(node: Node) -> bool:
+    return isinstance(node.parent, nodes.Call) and node.parent.func is node

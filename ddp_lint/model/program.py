@@ -1,0 +1,43 @@
+"""The top layer: a program as rules see it, in the noun phrases that rules use.
+
+Each noun comes from the module of its subject; this is their index.  A new noun is one property
+here and a function there.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ddp_lint.model import syncs
+from ddp_lint.model.facts import Facts
+from ddp_lint.model.modules import Module
+from ddp_lint.model.values import Values
+
+
+class Program:
+    """What one entry point reaches."""
+
+    def __init__(self, values: Values, roots: list[Module]) -> None:
+        self.facts = Facts(values, roots)
+
+    # -- syncs ------------------------------------------------------------------------------
+
+    @cached_property
+    def host_reads(self) -> tuple[syncs.HostRead, ...]:
+        """Reads of device values by the host within a training step."""
+        return tuple(syncs.host_reads(self.facts))
+
+    @cached_property
+    def branches(self) -> tuple[syncs.Branch, ...]:
+        """Decisions of Python on device values within a training step."""
+        return tuple(syncs.branches(self.facts))
+
+    @cached_property
+    def waits(self) -> tuple[syncs.StepSpot, ...]:
+        """Explicit synchronizations and barriers within a training step."""
+        return tuple(syncs.waits(self.facts))
+
+    @cached_property
+    def cache_clears(self) -> tuple[syncs.StepSpot, ...]:
+        """``empty_cache()`` within a training step."""
+        return tuple(syncs.cache_clears(self.facts))

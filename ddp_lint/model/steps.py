@@ -1,0 +1,303 @@
+"""Layer 6, steps: the loops that train, and everything that one iteration of them runs.
+
+A step loop is known by what it does: a backward pass is reached from it, directly or through
+calls.  A ``Step`` is one iteration laid out as a list of happenings in the order they run,
+calls entered, each with the calls that lead there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from astroid import nodes
+
+from ddp_lint.model.calls import CallGraph
+from ddp_lint.model.flow import Condition, conditions, loops_around
+from ddp_lint.model.guards import RANKS, Guards
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.origins import Api, Code, Instance, Made, Member, Origin, Result
+from ddp_lint.model.tree import COMPREHENSIONS, SCOPES, Node, dotted, is_within, walk_scope
+
+DEEPEST_CALL = 7
+MOST_HAPPENINGS = 6000
+MOST_VISITS = 3
+
+#: Methods that a framework calls for every batch, by the base class of the object.
+STEP_HOOKS: dict[str, frozenset[str]] = {
+    "LightningModule": frozenset({"training_step", "on_train_batch_end", "on_train_batch_start",
+                                  "on_before_optimizer_step", "on_after_backward"}),
+    "Trainer": frozenset({"training_step", "compute_loss"}),
+    "TrainerCallback": frozenset({"on_step_end", "on_step_begin", "on_substep_end"}),
+    "Callback": frozenset({"on_train_batch_end", "on_train_batch_start", "batch_end", "batch_start",
+                           "after_train_iter", "before_train_iter"}),
+    "Hook": frozenset({"after_train_iter", "before_train_iter"}),
+}  # fmt: skip
+_HOOK_PACKAGES = ("lightning", "pytorch_lightning", "transformers", "composer", "mmengine", "mmcv", "trl")
+
+
+@dataclass(frozen=True)
+class Happening:
+    """A node that one iteration runs, and the calls, outermost first, that lead to it."""
+
+    node: Node
+    unit: Unit
+    chain: tuple[tuple[nodes.Call, Unit], ...] = ()
+
+    @property
+    def top(self) -> Node:
+        """The node in the loop's own unit through which this happens."""
+        return self.chain[0][0] if self.chain else self.node
+
+
+class Steps:
+    """The step loops of one program."""
+
+    def __init__(self, graph: CallGraph, guards: Guards) -> None:
+        self.graph = graph
+        self.guards = guards
+        self._sequences: dict[int, list[Node]] = {}
+        self._backward_units: dict[int, bool] = {}
+
+    # -- what a unit runs, in order ---------------------------------------------------------
+
+    def sequence(self, node: Node) -> list[Node]:
+        """Everything directly under ``node`` in the order it is evaluated, arguments first."""
+        known = self._sequences.get(id(node))
+        if known is None:
+            known = self._sequences[id(node)] = list(_in_order(node))
+        return known
+
+    def is_backward(self, call: nodes.Call) -> bool:
+        """A call that starts a backward pass."""
+        func = call.func
+        if not isinstance(func, nodes.Attribute):
+            return any(
+                isinstance(o, Api) and o.name == "torch.autograd.backward"
+                for o in self.graph.values.of(func)
+            )
+        if func.attrname == "manual_backward":
+            return True
+        if func.attrname != "backward":
+            return False
+        receiver = func.expr
+        if isinstance(receiver, nodes.Call) and dotted(receiver.func) == "super":
+            return False
+        for origin in self.graph.values.of(receiver):
+            if isinstance(origin, Instance) and self.graph.targets_of(call):
+                return False  # a method of the project, which is entered instead
+            if isinstance(origin, Api) and origin.name != "torch.autograd":
+                return False
+        return True
+
+    def reaches_backward(self, unit: Unit) -> bool:
+        known = self._backward_units.get(id(unit))
+        if known is not None:
+            return known
+        self._backward_units[id(unit)] = False
+        found = any(
+            self.is_backward(call)
+            or any(self.reaches_backward(target) for target in self.graph.targets_of(call))
+            for call in unit.calls
+        )
+        self._backward_units[id(unit)] = found
+        return found
+
+    # -- the loops --------------------------------------------------------------------------
+
+    @cached_property
+    def loops(self) -> list[StepLoop]:
+        found = []
+        for unit in self.graph.units:
+            if not unit.loops or not self.reaches_backward(unit):
+                continue
+            for loop in unit.loops:
+                if self._is_step_loop(loop):
+                    found.append(StepLoop(self, loop, unit))
+        return found + list(self._hooks())
+
+    def _is_step_loop(self, loop: Node) -> bool:
+        """The innermost loop around a backward pass, but for loops over several losses."""
+        for node in walk_scope(loop):
+            if not isinstance(node, nodes.Call):
+                continue
+            if self.is_backward(node):
+                if self._innermost(node, loop):
+                    return True
+            elif any(self._backward_outside_loops(t, set()) for t in self.graph.targets_of(node)):
+                if self._innermost(node, loop):
+                    return True
+        return False
+
+    def _innermost(self, node: Node, loop: Node) -> bool:
+        for around in loops_around(node):
+            if around is loop:
+                return True
+            if not self._only_over_losses(around):
+                return False
+        return False
+
+    def _only_over_losses(self, loop: Node) -> bool:
+        """A loop that only goes over losses, models or optimizers of one step: it runs no
+        forward pass of its own and steps no optimizer."""
+        if not isinstance(loop, nodes.For):
+            return False
+        calls = [n for n in walk_scope(loop) if isinstance(n, nodes.Call)]
+        return all(
+            self.is_backward(call)
+            or (isinstance(call.func, nodes.Attribute) and call.func.attrname in ("scale", "mean", "sum"))
+            or dotted(call.func) in ("zip", "enumerate", "range", "len")
+            or not isinstance(call.func, nodes.Attribute | nodes.Name)
+            for call in calls
+        )
+
+    def _backward_outside_loops(self, unit: Unit, seen: set[int]) -> bool:
+        if id(unit) in seen or not self.reaches_backward(unit):
+            return False
+        seen.add(id(unit))
+        for call in unit.calls:
+            if any(not self._only_over_losses(around) for around in loops_around(call)):
+                continue
+            if self.is_backward(call):
+                return True
+            if any(self._backward_outside_loops(t, seen) for t in self.graph.targets_of(call)):
+                return True
+        return False
+
+    def _hooks(self) -> Iterator[StepLoop]:
+        for unit in self.graph.units:
+            if unit.owner is None:
+                continue
+            for base in self.graph.values.external_bases(unit.owner):
+                package, _, name = base.partition(".")[0], "", base.rpartition(".")[2]
+                if package in _HOOK_PACKAGES and unit.name in STEP_HOOKS.get(_kind(name), ()):
+                    yield StepLoop(self, unit.node, unit)
+                    break
+
+    # -- one iteration ----------------------------------------------------------------------
+
+    def happenings(self, body: list[Node], unit: Unit) -> list[Happening]:
+        found: list[Happening] = []
+        visits: dict[int, int] = {}
+        self._enter(body, unit, (), found, visits)
+        return found
+
+    def _enter(
+        self,
+        body: list[Node],
+        unit: Unit,
+        chain: tuple[tuple[nodes.Call, Unit], ...],
+        found: list[Happening],
+        visits: dict[int, int],
+    ) -> None:
+        for statement in body:
+            for node in self.sequence(statement):
+                if len(found) > MOST_HAPPENINGS:
+                    return
+                if isinstance(node, nodes.Call) and len(chain) < DEEPEST_CALL:
+                    for target in self.graph.targets_of(node):
+                        if not target.is_function or any(u is target for _, u in chain):
+                            continue
+                        if visits.get(id(target), 0) >= MOST_VISITS:
+                            continue
+                        visits[id(target)] = visits.get(id(target), 0) + 1
+                        inside = target.node.body
+                        self._enter(
+                            inside if isinstance(inside, list) else [inside],
+                            target,
+                            (*chain, (node, unit)),
+                            found,
+                            visits,
+                        )
+                found.append(Happening(node, unit, chain))
+
+
+class StepLoop:
+    """A loop that trains; where a framework owns the loop, the hook that it calls each step."""
+
+    def __init__(self, steps: Steps, node: Node, unit: Unit) -> None:
+        self.steps = steps
+        self.node = node
+        self.unit = unit
+
+    @property
+    def is_hook(self) -> bool:
+        return isinstance(self.node, nodes.FunctionDef)
+
+    @cached_property
+    def happenings(self) -> list[Happening]:
+        """Everything one iteration runs, in order."""
+        body = list(self.node.body)
+        if isinstance(self.node, nodes.While):
+            body = [self.node.test, *body]
+        return self.steps.happenings(body, self.unit)
+
+    @cached_property
+    def calls(self) -> list[Happening]:
+        return [h for h in self.happenings if isinstance(h.node, nodes.Call)]
+
+    @cached_property
+    def backwards(self) -> list[Happening]:
+        return [h for h in self.calls if self.steps.is_backward(h.node)]
+
+    def conditions_of(self, happening: Happening) -> Iterator[tuple[Condition, Unit]]:
+        """What has to hold within one iteration for this to happen, along the whole chain."""
+        for node, unit in [*happening.chain, (happening.node, happening.unit)]:
+            inside_loop = unit is self.unit and node is happening.top
+            for condition in conditions(node):
+                if inside_loop and not self.is_hook:
+                    if not is_within(condition.test, self.node):
+                        continue
+                    if isinstance(self.node, nodes.While) and condition.test is self.node.test:
+                        continue
+                yield condition, unit
+
+    @cached_property
+    def outer_loops(self) -> list[tuple[Node, Unit]]:
+        """The loops around this one, in its unit and, through its callers, in others."""
+        found: list[tuple[Node, Unit]] = []
+        self._outer(self.node, self.unit, found, set())
+        return found
+
+    def _outer(self, node: Node, unit: Unit, found: list[tuple[Node, Unit]], seen: set[int]) -> None:
+        if not self.is_hook:
+            for loop in loops_around(node):
+                if loop is not self.node and all(loop is not known for known, _ in found):
+                    found.append((loop, unit))
+        for site in self.steps.graph.sites_of(unit):
+            if id(site.call) not in seen and not site.handed:
+                seen.add(id(site.call))
+                self._outer(site.call, site.caller, found, seen)
+
+
+def _in_order(node: Node) -> Iterator[Node]:
+    """Post-order: what an expression is made of comes before it."""
+    stack: list[tuple[Node, bool]] = [(node, False)]
+    while stack:
+        at, done = stack.pop()
+        if done:
+            yield at
+            continue
+        if isinstance(at, SCOPES):
+            continue
+        stack.append((at, True))
+        children = list(at.get_children())
+        if isinstance(at, COMPREHENSIONS):
+            children = [c for c in children if isinstance(c, nodes.Comprehension)] + [
+                c for c in children if not isinstance(c, nodes.Comprehension)
+            ]
+        elif isinstance(at, nodes.Assign | nodes.AnnAssign | nodes.AugAssign | nodes.For):
+            value = at.iter if isinstance(at, nodes.For) else at.value
+            children = [c for c in children if c is value] + [c for c in children if c is not value]
+        stack.extend((child, False) for child in reversed(children))
+
+
+def _kind(base: str) -> str:
+    for ending in ("LightningModule", "TrainerCallback", "Callback", "Hook"):
+        if base.endswith(ending):
+            return ending
+    return "Trainer" if base.endswith("Trainer") else base
+
+
+__all__ = ["RANKS", "Happening", "Made", "Member", "Origin", "Result", "Code", "StepLoop", "Steps"]

@@ -1,0 +1,506 @@
+"""Layer 7, tensors: whether a value lies on the device, on the host, or cannot be told.
+
+What feeds a backward pass is on the device, whatever made it: that is how a loss is known
+where the model came in through a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from astroid import nodes
+
+from ddp_lint.model.calls import CallGraph
+from ddp_lint.model.flow import reaching
+from ddp_lint.model.modules import Binding, Unit
+from ddp_lint.model.origins import Api, Code, Folder, Instance, Made, Member, Param, Type
+from ddp_lint.model.roles import Roles
+from ddp_lint.model.steps import Steps
+from ddp_lint.model.torch_api import FACTORIES, HOST_ATTRIBUTES, HOST_METHODS, HOST_MODULES
+from ddp_lint.model.tree import COMPREHENSIONS, Node, dotted, walk
+
+Where = Literal["device", "host"] | None
+
+_TO_HOST = frozenset({"item", "tolist", "numpy", "cpu"})
+_COMBINING = frozenset({"sum", "max", "min", "abs", "list", "tuple", "sorted", "reversed", "map", "round", "pow"})
+_CALLED_ROLES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module", "engine", "prepared",
+                           "lightning module", "metric"})  # fmt: skip
+#: Methods whose result is made of their receiver: the receiver feeds what the result feeds.
+_TENSOR_METHODS = frozenset(
+    """
+    mean sum view reshape squeeze unsqueeze flatten detach clone float half bfloat16 double to cuda
+    contiguous transpose permute add sub mul div pow sqrt exp log abs neg max min softmax log_softmax
+    logits masked_fill expand repeat chunk split type_as item backward norm clamp scale t
+    """.split()
+)
+_STRING_METHODS = frozenset({"format", "join", "strip", "split", "keys", "lower", "upper", "replace"})
+
+
+class Tensors:
+    """Where the values of one program live."""
+
+    def __init__(self, graph: CallGraph, roles: Roles, steps: Steps) -> None:
+        self.graph = graph
+        self.roles = roles
+        self.steps = steps
+        self._where: dict[int, Where] = {}
+        self._busy: set[int] = set()
+        self._fed: dict[int, frozenset[str]] = {}
+
+    def on_device(self, node: Node) -> bool:
+        return self.where(node) == "device"
+
+    def on_host(self, node: Node) -> bool:
+        return self.where(node) == "host"
+
+    def made_from_device(self, node: Node) -> bool:
+        """Whether something on the device goes into the value, through calls that we cannot see."""
+        if self.where(node) == "host":
+            return False
+        return self.where(node) == "device" or any(
+            self.where(part) == "device"
+            for part in walk(node)
+            if isinstance(part, nodes.Name | nodes.Attribute) and not _is_called(part)
+        )
+
+    def where(self, node: Node | None) -> Where:
+        if node is None:
+            return None
+        key = id(node)
+        if key in self._where:
+            return self._where[key]
+        if key in self._busy:
+            return None
+        self._busy.add(key)
+        try:
+            found = self._find(node)
+        except RecursionError:
+            found = None
+        finally:
+            self._busy.discard(key)
+        if found is not None or not self._busy:
+            self._where[key] = found
+        return found
+
+    def _find(self, node: Node) -> Where:
+        match node:
+            case nodes.Const() | nodes.JoinedStr() | nodes.FormattedValue():
+                return "host"
+            case nodes.Compare():
+                if any(op in ("is", "is not", "in", "not in") for op, _ in node.ops):
+                    return "host"
+                return self._any(node.left, *(right for _, right in node.ops))
+            case nodes.UnaryOp():
+                return "host" if node.op == "not" else self.where(node.operand)
+            case nodes.BinOp():
+                if node.op == "%" and isinstance(node.left, nodes.Const | nodes.JoinedStr):
+                    return "host"
+                return self._any(node.left, node.right)
+            case nodes.BoolOp():
+                return self._any(*node.values)
+            case nodes.IfExp():
+                return self._all(node.body, node.orelse)
+            case nodes.AugAssign():
+                return self._any(node.target, node.value)
+            case nodes.List() | nodes.Tuple() | nodes.Set():
+                return self._any(*node.elts)
+            case nodes.Dict():
+                return self._any(*(value for _, value in node.items))
+            case nodes.ListComp() | nodes.SetComp() | nodes.GeneratorExp():
+                return self.where(node.elt)
+            case nodes.DictComp():
+                return self.where(node.value)
+            case nodes.NamedExpr() | nodes.Starred() | nodes.Await():
+                return self.where(node.value)
+            case nodes.Call():
+                return self._call(node)
+            case nodes.Attribute():
+                return self._attribute(node)
+            case nodes.Subscript():
+                return self._subscript(node)
+            case nodes.Name() | nodes.AssignName():
+                return self._name(node)
+        return None
+
+    def _any(self, *parts: Node) -> Where:
+        found = [self.where(part) for part in parts]
+        if "device" in found:
+            return "device"
+        return "host" if found and all(f == "host" for f in found) else None
+
+    def _all(self, *parts: Node) -> Where:
+        found = {self.where(part) for part in parts}
+        return found.pop() if len(found) == 1 else None
+
+    # -- calls ------------------------------------------------------------------------------
+
+    def _call(self, node: nodes.Call) -> Where:
+        func = node.func
+        if isinstance(func, nodes.Attribute):
+            name = func.attrname
+            if name in _TO_HOST or name in HOST_METHODS or name in _STRING_METHODS:
+                return "host"
+            if name == "cuda":
+                return "device"
+            if name == "to":
+                return self._to(node, func.expr)
+        for origin in self.graph.origins(func):
+            match origin:
+                case Api(name=called) | Folder(name=called):
+                    return self._api(called, node)
+                case Code(unit=unit):
+                    return self._returned(unit)
+                case Type():
+                    return None
+        if self._calls_module(func):
+            return "device"
+        if isinstance(func, nodes.Attribute):
+            return self.where(func.expr)
+        return None
+
+    def _calls_module(self, func: Node) -> bool:
+        for origin in self.graph.origins(func):
+            role = self.roles.role(origin)
+            if role in _CALLED_ROLES and not isinstance(origin, Member):
+                return True
+            if isinstance(origin, Member) and origin.name in ("forward", "module"):
+                if self.roles.role(origin.of) in _CALLED_ROLES:
+                    return True
+        return False
+
+    def _to(self, node: nodes.Call, receiver: Node) -> Where:
+        given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "device")]
+        if not given:
+            return self.where(receiver)
+        target = given[0]
+        text = dotted(target)
+        if text.startswith("torch.") and not text.startswith("torch.device"):
+            return self.where(receiver)  # a dtype
+        if _is_cpu(target):
+            return "host"
+        for origin in self.graph.origins(target):
+            if isinstance(origin, Made) and origin.name == "torch.device" and origin.call.args:
+                if _is_cpu(origin.call.args[0]):
+                    continue
+        if text.rpartition(".")[2] in ("dtype", "weight_dtype"):
+            return self.where(receiver)
+        return "device"
+
+    def _api(self, name: str, node: nodes.Call) -> Where:
+        last = name.rpartition(".")[2]
+        arguments = [*node.args, *(k.value for k in node.keywords)]
+        if name.startswith("builtins."):
+            return self._any(*arguments) if last in _COMBINING and arguments else "host"
+        if name in FACTORIES:
+            device = next((k.value for k in node.keywords if k.arg == "device"), None)
+            if device is None:
+                return "host"
+            return "host" if _is_cpu(device) else "device"
+        if name.startswith(("torch.distributed.", "torch.utils.data.")):
+            return None
+        if name.startswith("torch."):
+            like = self._any(*arguments) if arguments else None
+            return like
+        if name.startswith(HOST_MODULES):
+            return "host"
+        if arguments and name.startswith(("torchmetrics.", "einops.", "accelerate.")):
+            return self._any(*arguments)
+        return None
+
+    def _returned(self, unit: Unit) -> Where:
+        key = id(unit.node)
+        if key in self._busy:
+            return None
+        values = [
+            s.value if isinstance(s, nodes.Return) else s for s in unit.returns
+        ]
+        found = [self.where(v) for v in values if v is not None]
+        if not found:
+            return None
+        if "device" in found and "host" not in found:
+            return "device"
+        return "host" if all(f == "host" for f in found) else None
+
+    # -- names and parts --------------------------------------------------------------------
+
+    def _attribute(self, node: nodes.Attribute) -> Where:
+        if node.attrname in HOST_ATTRIBUTES:
+            return "host"
+        base = self.where(node.expr)
+        if base is not None:
+            return base
+        return self._stored(node)
+
+    def _stored(self, node: nodes.Attribute) -> Where:
+        """An attribute of an object of the project: whatever its class puts there."""
+        found: list[Where] = []
+        for origin in self.graph.origins(node.expr):
+            if not isinstance(origin, Instance):
+                return None
+            for cls in self.graph.values.mro(origin.cls):
+                for unit, binding in cls.attributes.get(node.attrname, ()):
+                    found.append(self._binding(binding, unit))
+        if "device" in found:
+            return "device"
+        return "host" if found and all(f == "host" for f in found) else None
+
+    def _subscript(self, node: nodes.Subscript) -> Where:
+        if isinstance(node.slice, nodes.Const) and isinstance(node.value, nodes.Call):
+            inside = self._part(node.value, (node.slice.value,))
+            if inside is not None:
+                return inside
+        return self.where(node.value)
+
+    def _name(self, node: Node) -> Where:
+        unit: Unit | None = self.graph.values.unit_of(node)
+        first = unit
+        while unit is not None and node.name not in unit.bindings:
+            unit = unit.outer
+        if unit is None:
+            return None
+        bindings = reaching(unit, node.name, node) if unit is first else unit.bindings[node.name]
+        found = [self._binding(binding, unit) for binding in bindings]
+        if "device" in found and "host" not in found:
+            return "device"
+        if found and all(f == "host" for f in found):
+            return "host"
+        if "device" in found and all(
+            f == "device" or _is_start_value(b) for f, b in zip(found, bindings)
+        ):
+            return "device"
+        if "host" not in found and node.name in self.feeding_backward(unit):
+            if all(_computed(b) for b in bindings):
+                return "device"
+        return None
+
+    def _binding(self, binding: Binding, unit: Unit) -> Where:
+        if binding.path == ("param",):
+            return self._parameter(unit, binding.name)
+        if binding.value is None or binding.path == ("import",):
+            return None
+        if binding.path == ("aug",):
+            return self.where(binding.value)
+        if binding.path and binding.path[0] == "iter":
+            return self._iterated(binding.value, binding.path[1:])
+        if binding.path == ("enter",):
+            return None
+        return self._part(binding.value, binding.path) if binding.path else self.where(binding.value)
+
+    def _parameter(self, unit: Unit, name: str) -> Where:
+        node = unit.node
+        if node.args.kwarg == name or node.args.vararg == name:
+            return self._variadic(unit, name)
+        found: list[Where] = []
+        for site in self.graph.sites_of(unit):
+            given = self.graph.given(site, unit, name)
+            found.append(self.where(given) if given is not None else None)
+        if "device" in found and "host" not in found:
+            return "device"
+        if found and all(f == "host" for f in found):
+            return "host"
+        if "device" in found:
+            return "device"  # at least one caller passes a tensor of the device
+        return None
+
+    def _variadic(self, unit: Unit, name: str) -> Where:
+        passed: list[Node] = []
+        for site in self.graph.sites_of(unit):
+            if site.handed:
+                continue
+            if unit.node.args.vararg == name:
+                skip = len(unit.positional_parameters) - (1 if unit.is_method else 0)
+                passed.extend(site.call.args[skip:])
+            else:
+                named = unit.parameters
+                passed.extend(k.value for k in site.call.keywords if k.arg not in named)
+        found = [self.where(p) for p in passed]
+        if "device" in found:
+            return "device"
+        return "host" if found and all(f == "host" for f in found) else None
+
+    def _iterated(self, iterable: Node, path: tuple[int | str, ...]) -> Where:
+        """An element of ``iterable``: a batch of a loader is on the host."""
+        if isinstance(iterable, nodes.Call):
+            name = getattr(iterable.func, "attrname", getattr(iterable.func, "name", ""))
+            if name == "enumerate" and iterable.args and path:
+                return "host" if path[0] == 0 else self._iterated(iterable.args[0], path[1:])
+            if name in ("range", "trange"):
+                return "host"
+            if name == "zip" and path and isinstance(path[0], int) and path[0] < len(iterable.args):
+                return self._iterated(iterable.args[path[0]], path[1:])
+            if name in ("tqdm", "iter", "reversed", "list", "islice", "cycle", "sorted") and iterable.args:
+                return self._iterated(iterable.args[0], path)
+            if name == "items" and path and path[0] == 0:
+                return "host"
+            if name in ("items", "values") and isinstance(iterable.func, nodes.Attribute):
+                return self.where(iterable.func.expr)
+        roles = self.roles.of(iterable)
+        if roles & {"loader", "engine loader"}:
+            return "host"
+        if "prepared loader" in roles:
+            return "device"
+        return self.where(iterable)
+
+    def _part(self, value: Node, path: Iterable[int | str]) -> Where:
+        """A part of what a call gives: of a tuple that a function of the project returns."""
+        steps = list(path)
+        if isinstance(value, nodes.Call) and steps and isinstance(steps[0], int):
+            units = self.graph.targets_of(value)
+            found: list[Where] = []
+            for unit in units:
+                for statement in unit.returns:
+                    given = statement.value if isinstance(statement, nodes.Return) else statement
+                    if isinstance(given, nodes.Tuple) and -len(given.elts) <= steps[0] < len(given.elts):
+                        found.append(self.where(given.elts[steps[0]]))
+                    elif given is not None:
+                        found.append(self.where(given))
+            if found:
+                known = {f for f in found if f is not None}
+                return known.pop() if len(known) == 1 else None
+        return self.where(value)
+
+    # -- what feeds a backward pass ---------------------------------------------------------
+
+    def feeding_backward(self, unit: Unit) -> frozenset[str]:
+        """Names of ``unit`` whose values go into something that is backpropagated there."""
+        known = self._fed.get(id(unit))
+        if known is not None:
+            return known
+        self._fed[id(unit)] = frozenset()
+        todo: list[str] = []
+        for call in unit.calls:
+            if self.steps.is_backward(call):
+                todo.extend(_operands(_loss_of(call)))
+            else:
+                todo.extend(self._handed_to_backward(call))
+        found: set[str] = set()
+        while todo:
+            name = todo.pop()
+            if name in found:
+                continue
+            found.add(name)
+            for binding in unit.bindings.get(name, ()):
+                if binding.value is None or binding.path in (("param",), ("import",), ("enter",)):
+                    continue
+                if binding.path[:1] == ("iter",):
+                    continue
+                value = binding.value.value if isinstance(binding.value, nodes.AugAssign) else binding.value
+                todo.extend(_operands(value))
+        self._fed[id(unit)] = frozenset(found)
+        return self._fed[id(unit)]
+
+    def _handed_to_backward(self, call: nodes.Call) -> Iterator[str]:
+        for target in self.graph.targets_of(call):
+            if not target.is_function or not self.steps.reaches_backward(target):
+                continue
+            fed = self.feeding_backward(target)
+            for name in target.parameters:
+                if name in fed:
+                    from ddp_lint.model.values import argument_for
+
+                    given = argument_for(call, target, name)
+                    if isinstance(given, nodes.Name):
+                        yield given.name
+
+
+def _loss_of(call: nodes.Call) -> Node:
+    """The expression that is backpropagated: ``loss`` of ``scaler.scale(loss).backward()``."""
+    func = call.func
+    if isinstance(func, nodes.Attribute) and func.attrname == "backward" and not call.args:
+        receiver = func.expr
+        if isinstance(receiver, nodes.Call) and isinstance(receiver.func, nodes.Attribute):
+            if receiver.func.attrname == "scale" and receiver.args:
+                return receiver.args[0]
+        return receiver
+    if isinstance(func, nodes.Attribute) and call.args:
+        receiver_name = dotted(func.expr).rpartition(".")[2]
+        if func.attrname == "manual_backward" or not receiver_name.startswith("loss"):
+            return call.args[0]
+    return func.expr if isinstance(func, nodes.Attribute) else call
+
+
+def loss_of(call: nodes.Call) -> Node:
+    """The expression that a backward call backpropagates."""
+    return _loss_of(call)
+
+
+def _operands(node: Node) -> Iterator[str]:
+    """Names whose values go into ``node``, leaving out what is merely called or indexed by.
+
+    Of the arguments of a call only plain names count: ``net(x, args.size)`` says that ``x`` goes
+    into it, and nothing about ``args``.
+    """
+    stack: list[Node] = [node]
+    while stack:
+        at = stack.pop()
+        if isinstance(at, nodes.Name):
+            yield at.name
+        elif isinstance(at, nodes.Call):
+            if isinstance(at.func, nodes.Attribute) and not _is_api(at.func):
+                if not isinstance(at.func.expr, nodes.Name) or at.func.attrname in _TENSOR_METHODS:
+                    stack.append(at.func.expr)
+            for argument in [*at.args, *(k.value for k in at.keywords)]:
+                if not isinstance(argument, nodes.Attribute):
+                    stack.append(argument)
+        elif isinstance(at, nodes.Subscript | nodes.Starred):
+            stack.append(at.value)
+        elif isinstance(at, nodes.Attribute):
+            stack.append(at.expr)
+        elif isinstance(at, nodes.BinOp):
+            stack.extend(p for p in (at.left, at.right) if not _is_setting(p) or _last(p) == "loss")
+        elif isinstance(at, nodes.UnaryOp):
+            stack.append(at.operand)
+        elif isinstance(at, nodes.IfExp):
+            stack.extend((at.body, at.orelse))
+        elif isinstance(at, nodes.List | nodes.Tuple):
+            stack.extend(at.elts)
+        elif isinstance(at, COMPREHENSIONS):
+            stack.extend(g.iter for g in at.generators)
+
+
+def _last(node: Node) -> str:
+    return str(getattr(node, "attrname", ""))
+
+
+def _is_setting(node: Node) -> bool:
+    """``args.weight``, ``self.alpha``: a factor, more likely than a tensor."""
+    return isinstance(node, nodes.Attribute)
+
+
+def _is_api(node: nodes.Attribute) -> bool:
+    return isinstance(node.expr, nodes.Name) and node.expr.name in ("torch", "F", "nn", "np", "math", "self")
+
+
+def _is_called(node: Node) -> bool:
+    return isinstance(node.parent, nodes.Call) and node.parent.func is node
+
+
+def _is_cpu(node: Node) -> bool:
+    if isinstance(node, nodes.Const):
+        return node.value == "cpu"
+    return (
+        isinstance(node, nodes.Call)
+        and dotted(node.func) == "torch.device"
+        and bool(node.args)
+        and isinstance(node.args[0], nodes.Const)
+        and node.args[0].value == "cpu"
+    )
+
+
+def _is_start_value(binding: Binding) -> bool:
+    """``total = 0`` before a loop that adds tensors to it."""
+    return isinstance(binding.value, nodes.Const | nodes.List | nodes.Dict) and not binding.path
+
+
+def _computed(binding: Binding) -> bool:
+    if binding.path == ("param",):
+        return True
+    return (
+        binding.value is not None
+        and binding.path[:1] not in (("iter",), ("import",), ("enter",))
+        and isinstance(binding.value, nodes.Call | nodes.BinOp | nodes.UnaryOp | nodes.AugAssign | nodes.Subscript | nodes.Attribute)
+    )
+
+
+__all__ = ["Param", "Tensors", "Where", "loss_of"]

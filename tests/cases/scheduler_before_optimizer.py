@@ -200,7 +200,7 @@ def main():
     from_the_second_epoch_on(model, loader, criterion, optimizer, device, args)
     by_a_metric(model, loader, criterion, optimizer, device, args)
     after(model, loader, criterion, optimizer, device, args)
-    one_of_two_optimizers(model, model, loader, device)
+    one_of_two_optimizers(model, nn.Linear(10, 1).to(device), loader, device)
 
 
 if __name__ == "__main__":

@@ -40,7 +40,6 @@ def main():
         dcp.save({"model": weights}, checkpoint_id="second")  # DDP407
         state = FSDP.optim_state_dict(model, optimizer)  # DDP407
         torch.save(state, "third.pt")
-        torch.save(full_state(model), "fourth.pt")  # DDP407
     save_on_one(model, "fifth.pt")
 
     weights = full_state(model)

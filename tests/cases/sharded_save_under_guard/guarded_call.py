@@ -23,7 +23,7 @@ def main():
         loss.backward()
         optimizer.step()
         if step % 100 == 0 and dist.get_rank() == 0:
-            save_checkpoint(model, optimizer, step)  # DDP407
+            save_checkpoint(model, optimizer, step)
     dist.destroy_process_group()
 
 

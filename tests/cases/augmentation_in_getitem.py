@@ -5,6 +5,7 @@ import random
 import cv2
 import numpy as np
 import torch
+from PIL import Image, ImageFilter
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2 as transforms
@@ -64,6 +65,19 @@ class Warped(Dataset):
 
     def __getitem__(self, index):
         return self.warp(torch.from_numpy(self.images[index].copy()))  # DDP303
+
+
+class Filtered(Dataset):
+    def __init__(self, paths):
+        self.paths = paths
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        image = Image.open(self.paths[index]).convert("RGB")  # DDP302
+        image = image.filter(ImageFilter.GaussianBlur(random.uniform(0.1, 2.0)))  # DDP303
+        return torch.from_numpy(np.array(image)).permute(2, 0, 1)
 
 
 class Light(Dataset):
@@ -128,6 +142,7 @@ def main():
     train(ManyCrops("train.npy", [224] * 2 + [96] * 6))
     train(Blurred("train.npy"))
     train(Warped("train.npy"))
+    train(Filtered(paths))
     train(Light("train.npy"))
     train(ImageAndMask(paths, paths))
     train(SmoothedBefore("train.npy"))

@@ -18,6 +18,7 @@ from ddp_lint.report import Run
 from ddp_lint.rule import Rule
 from ddp_lint.settings import Configurations, FailOn, Names, Settings, check_codes
 from ddp_lint.sources import Project, SourceFile
+from ddp_lint.syntax import SyntaxCheck, check_syntax
 
 #: Below that many files a second process costs more than it brings.
 _WORTH_A_PROCESS = 400
@@ -169,17 +170,20 @@ def check(
         project for project in map(linter.without_excluded, found.projects) if project.targets
     ]
     linted = sum(len(project.targets) for project in projects)
+    syntax = SyntaxCheck([one.files[key] for one in projects for key in sorted(one.targets)])
     if started is not None:
         started(linted)
     findings: list[Finding] = []
-    problems = list(found.problems)
+    problems = set(found.problems)
     suppressed, failed = 0, False
     for project, outcome in zip(projects, _analyse_all(linter, projects), strict=True):
         shown, quiet = linter.report(project, outcome)
         findings += shown
         suppressed += quiet
-        problems += outcome.problems
+        problems |= set(outcome.problems)
         failed = failed or any(linter.fails(project, finding) for finding in shown)
+    known = {problem.path for problem in problems}
+    problems |= {problem for problem in syntax.problems() if problem.path not in known}
     findings.sort(key=lambda finding: finding.sort_key)
     run = Run(
         findings=tuple(findings),
@@ -272,7 +276,8 @@ def lint_source(
     project = Project(linter.cwd, {"<string>": text}, frozenset({"<string>"}))
     outcome = analyse(project, linter.rules_for(project))
     findings, suppressed = linter.report(project, outcome)
-    run = Run(findings, outcome.problems, 1, {}, linter.cwd, suppressed=suppressed)
+    problems = outcome.problems or tuple(check_syntax([text]))
+    run = Run(findings, problems, 1, {}, linter.cwd, suppressed=suppressed)
     return _with_warnings(Checked(run, (), False, 0, False))
 
 

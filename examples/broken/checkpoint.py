@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 import torch.distributed.checkpoint as dcp
+from distributed import is_main_process
 from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict
 
@@ -32,7 +33,8 @@ def save_best(path: Path, model) -> None:
 def save_sharded(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """A checkpoint of an FSDP model: a folder with the shards."""
     weights, moments = get_state_dict(model, optimizer)
-    dcp.save({"model": weights, "optimizer": moments}, checkpoint_id=path)  # DDP407
+    if is_main_process():
+        dcp.save({"model": weights, "optimizer": moments}, checkpoint_id=path)  # DDP407
 
 
 def load_checkpoint(path: Path, model, optimizer, scheduler, scaler) -> int:

@@ -36,7 +36,7 @@ def train(args: argparse.Namespace, device: torch.device) -> None:
         accuracy = evaluate(model, val_loader, device)
         if is_main_process():
             print(f"epoch {epoch}: loss {loss:.4f}, accuracy {accuracy:.1%}")
-            save_sharded(args.output / f"epoch-{epoch}", model, optimizer)
+        save_sharded(args.output / f"epoch-{epoch}", model, optimizer)
 
 
 def main() -> None:

@@ -32,9 +32,9 @@ def bad() -> Seen:
     dataset = make_dataset(samples())
     loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset))
     with collectives(model) as traffic:
-        for step, (inputs, targets) in enumerate(loader):
+        for step, (inputs, targets) in enumerate(loader):  # DDP504
             loss = cross_entropy(model(inputs.to(gpu)), targets.to(gpu)) / WINDOW
-            loss.backward()  # DDP504
+            loss.backward()
             if (step + 1) % WINDOW == 0:
                 optimizer.step()
                 optimizer.zero_grad()

@@ -66,8 +66,7 @@ def _verdict(outcomes: Sequence[Outcome]) -> tuple[str, str]:
     ends: dict[str, list[str]] = {}
     for rank, outcome in enumerate(outcomes):
         if outcome.status == "raised":
-            last = outcome.detail.strip().splitlines()[-1]
-            ends.setdefault(f"raised {last}", []).append(str(rank))
+            ends.setdefault(f"raised {outcome.detail}", []).append(str(rank))
         elif outcome.status in ("died", "hung"):
             ends.setdefault(f"{outcome.status}: {outcome.detail}", []).append(str(rank))
     told = [f"rank {', '.join(ranks)} {end}" for end, ranks in ends.items()]

@@ -60,7 +60,10 @@ def write(entries: Sequence[Record], stream: TextIO) -> None:
         print("  ".join(cells), verdict + (" on a model" if simulated else ""), file=stream)
     for entry in entries:
         if entry["status"] in ("disproved", "failed", "not_run"):
-            print(f"{entry['rule'] or ''} {entry['proof']}: {entry['reason']}", file=stream)
+            see = f" (see logs/{entry['proof']}.rank*.txt)" if entry["status"] == "failed" else ""
+            print(
+                f"{entry['rule'] or 'loop'} {entry['proof']}: {entry['reason']}{see}", file=stream
+            )
 
 
 def _cut(text: str, width: int) -> str:

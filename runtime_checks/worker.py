@@ -55,8 +55,9 @@ class Task:
 class Outcome:
     """How one rank came through.  ``result`` only on rank 0 and only where it is "done".
 
-    "done", "not_run" (``detail``: what is missing), "raised" (``detail``: the traceback), and,
-    as the supervisor sees it, "died", "hung" or "stopped" because another rank failed.
+    "done", "not_run" (``detail``: what is missing), "raised" (``detail``: what; the log has the
+    traceback), and, as the supervisor sees it, "died", "hung" or "stopped" because another rank
+    failed.
     """
 
     status: Literal["done", "not_run", "raised", "died", "hung", "stopped"]
@@ -69,8 +70,9 @@ def main(task: Task, answer: Connection) -> None:
     _detach(task.log)
     try:
         outcome = _run(task)
-    except BaseException:  # also SystemExit: a proof may call exit()
-        outcome = Outcome("raised", traceback.format_exc())
+    except BaseException as error:  # also SystemExit: a proof may call exit()
+        words = str(error).strip().partition("\n")[0]
+        outcome = Outcome("raised", f"{type(error).__name__}: {words}")
         traceback.print_exc()
     answer.send(outcome)
     answer.close()
@@ -143,11 +145,8 @@ def _set_up(task: Task, meeting: Meeting) -> torch.device:
 def _judge(module: ModuleType, task: Task, meeting: Meeting) -> dict[str, Any]:
     sides: dict[Side, Callable[[], Seen]] = {"good": module.good}
     if task.proof.has_bad:
-        sides["bad"] = module.bad
-    if task.sabotage == "good-is-bad":
-        sides["good"] = module.bad
-    elif task.sabotage == "bad-is-good":
-        sides["bad"] = module.good
+        sides["bad"] = module.good if task.sabotage == "bad-is-good" else module.bad
+        sides["good"] = module.bad if task.sabotage == "good-is-bad" else module.good
     seen: dict[str, list[Seen]] = {"bad": [], "good": []}
     seconds = {}
     for side in ("bad", "good"):

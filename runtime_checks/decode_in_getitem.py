@@ -153,11 +153,11 @@ def evidence(bad: Sequence[Seen], good: Sequence[Seen]) -> Iterator[Check]:
 
 
 def picture(bad: Sequence[Seen], good: Sequence[Seen]) -> Bars:
-    pixels = good[0]["pixels per image"]
+    pixels = good[0].get("pixels per image", {})
     names = {"full": "bad: full decode", "draft": "draft mode", "copies": "good: resized copies"}
     return Bars(
         title="Pixels decoded for one sample of a 2048x1536 file",
         y_label="pixels",
-        bars={title: pixels[f"2048x1536 {way}"] for way, title in names.items()},
+        bars={title: pixels.get(f"2048x1536 {way}", 0) for way, title in names.items()},
         log_y=True,
     )

@@ -10,9 +10,10 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
-from .context import gather, rank, scratch, world_size
+from .context import gather, rank, world_size
 from .harness import Check, Seen, needs
 from .process_group_left_open import leave
+from .small import new_folder
 
 NEEDS = needs(ranks=2, shared_folder=True)
 SETTINGS = {"backend": "gloo", "timeout": "2 s"}
@@ -21,7 +22,7 @@ NOT_COVERED = ("NCCL, where destroying waits for the other ranks",)
 
 def bad() -> Seen:
     leave()
-    meet = f"file://{scratch()}/bad"
+    meet = f"file://{new_folder()}/group"
     limit = timedelta(seconds=2)
     dist.init_process_group("gloo", meet, limit, rank=rank(), world_size=world_size())
     dist.barrier()
@@ -32,7 +33,7 @@ def bad() -> Seen:
 
 def good() -> Seen:
     leave()
-    meet = f"file://{scratch()}/good"
+    meet = f"file://{new_folder()}/group"
     limit = timedelta(seconds=2)
     dist.init_process_group("gloo", meet, limit, rank=rank(), world_size=world_size())
     dist.barrier()

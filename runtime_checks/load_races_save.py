@@ -17,16 +17,16 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from .context import device, rank, scratch, world_size
+from .context import device, rank, world_size
 from .harness import Check, Seen, needs
-from .small import make_model
+from .small import make_model, new_folder
 
 NEEDS = needs(ranks=2, shared_folder=True)
 SETTINGS = {"saving waits for the other ranks to load": "at most 0.5 s"}
 
 
 def bad() -> Seen:
-    path = scratch() / "bad.pt"
+    path = new_folder() / "model.pt"
     model = DistributedDataParallel(make_model().to(device()))
     found = True
     with slow_disk(path):
@@ -41,7 +41,7 @@ def bad() -> Seen:
 
 
 def good() -> Seen:
-    path = scratch() / "good.pt"
+    path = new_folder() / "model.pt"
     model = DistributedDataParallel(make_model().to(device()))
     found = True
     with slow_disk(path):

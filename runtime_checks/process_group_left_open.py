@@ -13,8 +13,9 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from .context import rank, scratch, world_size
+from .context import rank, world_size
 from .harness import Check, Seen, needs
+from .small import new_folder
 
 NEEDS = needs(shared_folder=True)
 SETTINGS = {"backend": "gloo"}
@@ -23,7 +24,7 @@ NOT_COVERED = ("what NCCL does at an exit with an open group: warn, and at times
 
 def bad() -> Seen:
     leave()
-    meet = f"file://{scratch()}/bad"
+    meet = f"file://{new_folder()}/group"
     dist.init_process_group("gloo", meet, rank=rank(), world_size=world_size())  # DDP508
     total = torch.ones(1)
     dist.all_reduce(total)
@@ -32,7 +33,7 @@ def bad() -> Seen:
 
 def good() -> Seen:
     leave()
-    meet = f"file://{scratch()}/good"
+    meet = f"file://{new_folder()}/group"
     dist.init_process_group("gloo", meet, rank=rank(), world_size=world_size())
     total = torch.ones(1)
     try:

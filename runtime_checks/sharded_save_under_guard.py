@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 
-from .context import device, scratch, trap
+from .context import device, trap
 from .harness import Check, Seen, needs
-from .small import agreed, as_world, make_model
+from .small import agreed, as_world, make_model, new_folder
 
 NEEDS = needs(ranks=2, shared_folder=True)
 SETTINGS = {"format": "torch.distributed.checkpoint"}
 
 
 def bad() -> Seen:
-    folder = scratch() / "bad"
+    folder = new_folder()
     state = {"model": make_model().to(device()).state_dict()}
 
     def save(group: dist.ProcessGroup) -> None:
@@ -32,7 +32,7 @@ def bad() -> Seen:
 
 
 def good() -> Seen:
-    folder = scratch() / "good"
+    folder = new_folder()
     state = {"model": make_model().to(device()).state_dict()}
 
     def save(group: dist.ProcessGroup) -> None:

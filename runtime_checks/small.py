@@ -6,8 +6,10 @@ The shapes are chosen so that fp16 on a CPU stays quick and that nothing is spec
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -15,6 +17,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed import distributed_c10d
 from torch.utils.data import Dataset, TensorDataset
+
+from .context import scratch
 
 T = TypeVar("T")
 
@@ -108,6 +112,16 @@ def parameters_of(model: nn.Module) -> torch.Tensor:
 
 def _flat(tensors: list[torch.Tensor]) -> torch.Tensor:
     return torch.cat([each.detach().reshape(-1).float() for each in tensors])
+
+
+_folders = itertools.count()
+
+
+def new_folder() -> Path:
+    """A folder that nobody has used yet: the n-th call on every rank gets the same one."""
+    folder = scratch() / f"new-{next(_folders)}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 @contextmanager

@@ -72,3 +72,10 @@ def run(
         timeout=600,
     )
     return Run(done.returncode, done.stdout, done.stderr, out)
+
+
+def processes_with(word: str) -> list[str]:
+    """The command lines of this machine's processes that hold a word."""
+    command = ["ps", "-eww", "-o", "args"]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [line for line in listing.stdout.splitlines() if word in line]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from runtime_checks.compare import differences
-from tests.runtime.launch import Run, own, run, torchrun
+from tests.runtime.launch import Run, own, processes_with, run, torchrun
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +28,7 @@ def test_a_death_is_named_and_the_next_proofs_run(mixed: Run) -> None:
 
 
 def test_a_dead_proof_leaves_no_child(mixed: Run) -> None:
-    listing = subprocess.run(
-        ["ps", "-eww", "-o", "args"], capture_output=True, text=True, check=True
-    )
-    assert "left-by-dies" not in listing.stdout
+    assert processes_with("left-by-dies") == []
 
 
 def test_a_hang_is_named(mixed: Run) -> None:

@@ -20,7 +20,7 @@ from runtime_checks import __main__ as suite_main
 from runtime_checks.compare import first_digest
 from runtime_checks.proofs import Unreadable, discover, select
 from runtime_checks.world import Launch, agree, choose_backend
-from tests.runtime.launch import ROOT, environment, own, run, torchrun
+from tests.runtime.launch import ROOT, environment, own, processes_with, run, torchrun
 
 PYTHON = [sys.executable, "-m", "runtime_checks"]
 
@@ -113,13 +113,6 @@ def test_two_nodes(tmp_path: Path) -> None:
     assert "several nodes" not in written.record["not_covered"]
     together = run(torchrun(), only, tmp_path / "one_node")
     assert first_digest(written.record, together.record) == ""
-
-
-def processes_with(word: str) -> list[str]:
-    listing = subprocess.run(
-        ["ps", "-eww", "-o", "pid,args"], capture_output=True, text=True, check=True
-    )
-    return [line for line in listing.stdout.splitlines() if word in line and " ps " not in line]
 
 
 @contextlib.contextmanager

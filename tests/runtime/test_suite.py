@@ -1,4 +1,4 @@
-"""The whole suite: every proof holds, and none when its sides are mixed up; the record is valid."""
+"""The whole suite: all proofs hold, none does with its sides mixed up, the record is valid."""
 
 from __future__ import annotations
 

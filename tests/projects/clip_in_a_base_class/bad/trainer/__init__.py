@@ -1,0 +1,4 @@
+from .base import Trainer
+from .mixed import MixedPrecisionTrainer
+
+__all__ = ["MixedPrecisionTrainer", "Trainer"]

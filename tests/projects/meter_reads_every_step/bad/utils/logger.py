@@ -1,0 +1,50 @@
+"""Smoothed numbers for the console."""
+
+import time
+from collections import defaultdict, deque
+
+
+class SmoothedValue:
+    def __init__(self, window=20):
+        self.values = deque(maxlen=window)
+        self.total = 0.0
+        self.count = 0
+
+    def update(self, value):
+        self.values.append(value)
+        self.total += value
+        self.count += 1
+
+    @property
+    def recent(self):
+        return sum(self.values) / max(len(self.values), 1)
+
+    @property
+    def overall(self):
+        return self.total / max(self.count, 1)
+
+
+class MetricLogger:
+    def __init__(self, separator="  "):
+        self.meters = defaultdict(SmoothedValue)
+        self.separator = separator
+
+    def update(self, **metrics):
+        for name, value in metrics.items():
+            if hasattr(value, "item"):
+                value = value.item()  # DDP101
+            self.meters[name].update(value)
+
+    def log_every(self, iterable, every, header):
+        began = time.time()
+        for number, item in enumerate(iterable):
+            yield item
+            if number % every == 0:
+                pace = (time.time() - began) / (number + 1)
+                print(f"{header} [{number}] {self} {pace:.3f} s/it")
+
+    def __str__(self):
+        return self.separator.join(
+            f"{name}: {meter.recent:.4f} ({meter.overall:.4f})"
+            for name, meter in self.meters.items()
+        )

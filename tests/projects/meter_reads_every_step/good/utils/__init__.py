@@ -1,0 +1,3 @@
+from .logger import MetricLogger, SmoothedValue
+
+__all__ = ["MetricLogger", "SmoothedValue"]

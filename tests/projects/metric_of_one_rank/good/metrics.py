@@ -1,0 +1,19 @@
+"""Numbers about a split."""
+
+import torch
+import torch.distributed as dist
+
+
+class Accuracy:
+    def __init__(self, device):
+        self.counts = torch.zeros(2, dtype=torch.long, device=device)
+
+    def update(self, logits, labels):
+        self.counts[0] += (logits.argmax(dim=1) == labels).sum()
+        self.counts[1] += labels.numel()
+
+    def compute(self):
+        """Over all processes."""
+        dist.all_reduce(self.counts)
+        right, seen = self.counts.tolist()
+        return right / max(seen, 1)

@@ -1,0 +1,1 @@
+"""A recipe in parts: what is trained on, and how."""

@@ -205,16 +205,12 @@ def reaching(unit: Unit, name: str, use: Node) -> list[Binding]:
 
 def _effective(binding: Binding) -> Node:
     """The node whose blocks say where a binding holds: a loop's target holds in its body."""
-    node = binding.node
-    if isinstance(node.parent, nodes.For):
-        return _FirstOf.get(node.parent) or node
-    return node
-
-
-class _FirstOf:
-    @staticmethod
-    def get(loop: nodes.For) -> Node | None:
-        return loop.body[0] if loop.body else None
+    at: Node | None = binding.node
+    while at is not None and not at.is_statement:
+        at = at.parent
+    if isinstance(at, nodes.For) and at.body and is_within(binding.node, at.target):
+        return at.body[0]
+    return binding.node
 
 
 def _target_of(binding: Binding, loop: Node) -> bool:

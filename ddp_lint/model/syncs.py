@@ -15,6 +15,7 @@ from ddp_lint.model.origins import Api, Made
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.torch_api import BARRIERS, EMPTY_CACHE, SYNCHRONIZE
 from ddp_lint.model.tree import Node, dotted, is_within, source, walk
+from ddp_lint.model.values import argument_for
 
 _READS = frozenset({"item", "cpu", "tolist", "numpy"})
 _CONVERSIONS = frozenset({"builtins.float", "builtins.int", "builtins.bool"})
@@ -180,8 +181,6 @@ def _passed_device(facts: Facts, value: Node, happening: Happening, level: int) 
                 parameters.extend(_through_items(unit, found))
     if not parameters or not unit.is_function:
         return True
-    from ddp_lint.model.values import argument_for
-
     answers = []
     for name in parameters:
         if name == unit.self_name:

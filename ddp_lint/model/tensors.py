@@ -18,6 +18,7 @@ from ddp_lint.model.origins import Api, Code, Folder, Instance, Made, Member, Pa
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import Steps
 from ddp_lint.model.torch_api import FACTORIES, HOST_ATTRIBUTES, HOST_METHODS, HOST_MODULES
+from ddp_lint.model.values import argument_for
 from ddp_lint.model.tree import COMPREHENSIONS, Node, dotted, walk
 
 Where = Literal["device", "host"] | None
@@ -46,7 +47,7 @@ class Tensors:
         self.steps = steps
         self._where: dict[int, Where] = {}
         self._busy: set[int] = set()
-        self._fed: dict[int, frozenset[str]] = {}
+        self._fed: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
 
     def on_device(self, node: Node) -> bool:
         return self.where(node) == "device"
@@ -225,7 +226,7 @@ class Tensors:
     # -- names and parts --------------------------------------------------------------------
 
     def _attribute(self, node: nodes.Attribute) -> Where:
-        if node.attrname in HOST_ATTRIBUTES:
+        if node.attrname in HOST_ATTRIBUTES or node.attrname.startswith("is_"):
             return "host"
         base = self.where(node.expr)
         if base is not None:
@@ -269,10 +270,14 @@ class Tensors:
             f == "device" or _is_start_value(b) for f, b in zip(found, bindings)
         ):
             return "device"
-        if "host" not in found and node.name in self.feeding_backward(unit):
-            if all(_computed(b) for b in bindings):
-                return "device"
+        if "host" not in found and self._fed_to_backward(node.name, unit, bindings):
+            return "device"
         return None
+
+    def _fed_to_backward(self, name: str, unit: Unit, bindings: list[Binding]) -> bool:
+        if any(b.path == ("param",) for b in bindings):
+            return name in self.backpropagated(unit)
+        return name in self.feeding_backward(unit) and all(_computed(b) for b in bindings)
 
     def _binding(self, binding: Binding, unit: Unit) -> Where:
         if binding.path == ("param",):
@@ -364,16 +369,29 @@ class Tensors:
 
     def feeding_backward(self, unit: Unit) -> frozenset[str]:
         """Names of ``unit`` whose values go into something that is backpropagated there."""
+        return self._feeding(unit)[1]
+
+    def backpropagated(self, unit: Unit) -> frozenset[str]:
+        """Names that are backpropagated themselves, or are a term of what is."""
+        return self._feeding(unit)[0]
+
+    def _feeding(self, unit: Unit) -> tuple[frozenset[str], frozenset[str]]:
         known = self._fed.get(id(unit))
         if known is not None:
             return known
-        self._fed[id(unit)] = frozenset()
+        self._fed[id(unit)] = (frozenset(), frozenset())
         todo: list[str] = []
         for call in unit.calls:
             if self.steps.is_backward(call):
-                todo.extend(_operands(_loss_of(call)))
+                todo.extend(_operands(_loss_of(call), through_calls=False))
             else:
                 todo.extend(self._handed_to_backward(call))
+        direct = self._closed(unit, todo, through_calls=False)
+        every = self._closed(unit, list(direct), through_calls=True)
+        self._fed[id(unit)] = (direct, every)
+        return direct, every
+
+    def _closed(self, unit: Unit, todo: list[str], through_calls: bool) -> frozenset[str]:
         found: set[str] = set()
         while todo:
             name = todo.pop()
@@ -381,27 +399,26 @@ class Tensors:
                 continue
             found.add(name)
             for binding in unit.bindings.get(name, ()):
-                if binding.value is None or binding.path in (("param",), ("import",), ("enter",)):
+                value = binding.value
+                if value is None or binding.path in (("param",), ("import",), ("enter",)):
                     continue
                 if binding.path[:1] == ("iter",):
                     continue
-                value = binding.value.value if isinstance(binding.value, nodes.AugAssign) else binding.value
-                todo.extend(_operands(value))
-        self._fed[id(unit)] = frozenset(found)
-        return self._fed[id(unit)]
+                if isinstance(value, nodes.AugAssign):
+                    value = value.value
+                    if _is_setting(value) and not _says_loss(value):
+                        continue
+                todo.extend(_operands(value, through_calls))
+        return frozenset(found)
 
     def _handed_to_backward(self, call: nodes.Call) -> Iterator[str]:
         for target in self.graph.targets_of(call):
             if not target.is_function or not self.steps.reaches_backward(target):
                 continue
-            fed = self.feeding_backward(target)
-            for name in target.parameters:
-                if name in fed:
-                    from ddp_lint.model.values import argument_for
-
-                    given = argument_for(call, target, name)
-                    if isinstance(given, nodes.Name):
-                        yield given.name
+            for name in self.backpropagated(target) & set(target.parameters):
+                given = argument_for(call, target, name)
+                if isinstance(given, nodes.Name):
+                    yield given.name
 
 
 def _loss_of(call: nodes.Call) -> Node:
@@ -425,7 +442,7 @@ def loss_of(call: nodes.Call) -> Node:
     return _loss_of(call)
 
 
-def _operands(node: Node) -> Iterator[str]:
+def _operands(node: Node, through_calls: bool) -> Iterator[str]:
     """Names whose values go into ``node``, leaving out what is merely called or indexed by.
 
     Of the arguments of a call only plain names count: ``net(x, args.size)`` says that ``x`` goes
@@ -440,15 +457,15 @@ def _operands(node: Node) -> Iterator[str]:
             if isinstance(at.func, nodes.Attribute) and not _is_api(at.func):
                 if not isinstance(at.func.expr, nodes.Name) or at.func.attrname in _TENSOR_METHODS:
                     stack.append(at.func.expr)
-            for argument in [*at.args, *(k.value for k in at.keywords)]:
-                if not isinstance(argument, nodes.Attribute):
-                    stack.append(argument)
+            if through_calls:
+                given = [*at.args, *(k.value for k in at.keywords)]
+                stack.extend(a for a in given if not isinstance(a, nodes.Attribute))
         elif isinstance(at, nodes.Subscript | nodes.Starred):
             stack.append(at.value)
         elif isinstance(at, nodes.Attribute):
             stack.append(at.expr)
         elif isinstance(at, nodes.BinOp):
-            stack.extend(p for p in (at.left, at.right) if not _is_setting(p) or _last(p) == "loss")
+            stack.extend(p for p in (at.left, at.right) if not _is_setting(p) or _says_loss(p))
         elif isinstance(at, nodes.UnaryOp):
             stack.append(at.operand)
         elif isinstance(at, nodes.IfExp):
@@ -459,8 +476,8 @@ def _operands(node: Node) -> Iterator[str]:
             stack.extend(g.iter for g in at.generators)
 
 
-def _last(node: Node) -> str:
-    return str(getattr(node, "attrname", ""))
+def _says_loss(node: Node) -> bool:
+    return "loss" in str(getattr(node, "attrname", ""))
 
 
 def _is_setting(node: Node) -> bool:
@@ -494,8 +511,6 @@ def _is_start_value(binding: Binding) -> bool:
 
 
 def _computed(binding: Binding) -> bool:
-    if binding.path == ("param",):
-        return True
     return (
         binding.value is not None
         and binding.path[:1] not in (("iter",), ("import",), ("enter",))

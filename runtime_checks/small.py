@@ -58,7 +58,7 @@ class Noted(Dataset[tuple[torch.Tensor, torch.Tensor]]):
     def epochs(self, count: int) -> list[list[int]]:
         """What was asked for, cut into ``count`` epochs of equal length."""
         size = len(self.asked) // count
-        return [self.asked[start : start + size] for start in range(0, size * count, size)]
+        return [self.asked[size * epoch : size * (epoch + 1)] for epoch in range(count)]
 
 
 class Updates:

@@ -1,0 +1,131 @@
+"""Rules and proofs belong together: one stem, one code, and the flagged lines are those that fail.
+
+That the proofs hold when they run is in test_suite; that all of them together have no other
+finding is in tests/test_rules.  Here each one stands alone, as someone reads it.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ddp_lint import lint
+from ddp_lint.registry import all_rules
+from runtime_checks import proofs
+from runtime_checks.proofs import Proof
+from tests import markers
+
+RULES = {rule.stem: rule for rule in all_rules().values()}
+PROOFS = {proof.stem: proof for proof in proofs.discover() if proof.has_bad}
+#: Proofs whose rule is not written yet, or does not find what the proof marks.  A name leaves
+#: this list as soon as it can.
+WAITING = {
+    "accumulation_not_averaged",
+    "accumulation_without_no_sync",
+    "augmentation_in_getitem",
+    "backward_under_autocast",
+    "blocking_transfer",
+    "clip_before_unscale",
+    "clip_without_effect",
+    "collective_in_rank_guard",
+    "cuda_in_getitem",
+    "data_parallel",
+    "decode_in_getitem",
+    "deprecated_cuda_amp",
+    "destroyed_on_some_ranks",
+    "device_not_set",
+    "evaluation_with_grad",
+    "find_unused_parameters",
+    "forward_around_ddp",
+    "global_rank_as_device",
+    "graph_kept_alive",
+    "guard_never_called",
+    "handle_opened_in_init",
+    "load_races_save",
+    "load_without_map_location",
+    "loader_without_sharding",
+    "local_rank_save_guard",
+    "metric_not_reduced",
+    "no_sync_misses_forward",
+    "padded_evaluation",
+    "prefetcher_loses_batch",
+    "prefetcher_without_wait",
+    "prefixed_load_not_strict",
+    "print_on_every_rank",
+    "process_group_left_open",
+    "rank_local_exit",
+    "sampler_with_shuffle",
+    "sampler_without_set_epoch",
+    "scaler_half_used",
+    "scaler_not_saved",
+    "scaler_with_bfloat16",
+    "scheduler_before_optimizer",
+    "sharded_save_under_guard",
+    "starved_loader",
+    "stream_per_epoch",
+    "unguarded_save",
+    "unscale_outside_step",
+    "wrapped_state_dict",
+    "wrapped_too_early",
+    "zero_grad_every_micro_batch",
+    "zero_grad_missing",
+}
+
+
+@cache
+def marked(stem: str) -> set[tuple[int, str]]:
+    """The lines that the proof marks, also for rules that are not written yet."""
+    lines = proofs.markers(PROOFS[stem].path.read_text(encoding="utf-8"))
+    return {(line, code) for line, codes in lines.items() for code in codes}
+
+
+@cache
+def found(stem: str) -> set[tuple[int, str]]:
+    """What all rules find in the proof when only that file is looked at."""
+    suite = markers.proofs()
+    (name,) = [key for key in suite.files if Path(key).stem == stem]
+    alone = replace(suite, targets=frozenset({name}))
+    return {(finding.line, finding.code) for finding in markers.found(alone)}
+
+
+@pytest.mark.parametrize("stem", sorted(PROOFS.keys() - WAITING))
+def test_the_flagged_lines_are_the_marked_ones(stem: str) -> None:
+    assert found(stem) == marked(stem)
+    assert RULES[stem].code in {code for _, code in marked(stem)}
+
+
+@pytest.mark.parametrize("stem", sorted(WAITING))
+def test_what_waits_has_to_wait(stem: str) -> None:
+    assert stem in PROOFS
+    assert stem not in RULES or found(stem) != marked(stem), "take it off the list"
+
+
+@pytest.mark.parametrize("stem", sorted(RULES))
+def test_every_rule_has_a_proof(stem: str) -> None:
+    assert stem in PROOFS
+
+
+@pytest.mark.parametrize("proof", PROOFS.values(), ids=lambda proof: proof.stem)
+def test_only_what_is_bad_is_marked(proof: Proof) -> None:
+    text = proof.path.read_text(encoding="utf-8")
+    functions = {
+        node.name: range(node.lineno, (node.end_lineno or 0) + 1)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    lines = proofs.markers(text)
+    assert lines
+    for name in "good", "evidence":
+        assert not lines.keys() & set(functions[name]), name
+
+
+def test_a_user_sees_the_same() -> None:
+    """Through the Python API, asked for the files and for all rules."""
+    stems = sorted(PROOFS.keys() - WAITING)
+    findings = lint([PROOFS[stem].path for stem in stems], select=["DDP"], isolated=True)
+    seen = {(Path(one.place.path).stem, one.place.line, one.code) for one in findings}
+    assert seen == {(stem, line, code) for stem in stems for line, code in marked(stem)}

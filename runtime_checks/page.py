@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from string import Template
 from typing import Any
@@ -52,7 +53,7 @@ def _row(entry: Record) -> str:
     line = headline(entry)
     cells = [
         escape(entry["rule"] or "loop"),
-        f'<a href="#{entry["proof"]}">{escape(entry["proof"])}</a>',
+        f'<a href="#{entry["proof"]}">{escape(entry["proof"]).replace("_", "_<wbr>")}</a>',
         escape(line.measured or entry["reason"]),
         escape(line.bad),
         escape(line.good),
@@ -66,9 +67,9 @@ def _row(entry: Record) -> str:
 
 
 def _detail(entry: Record) -> str:
-    parts = [f"<p>{escape(entry['summary'])}</p>"]
+    parts = [f"<p>{_prose(entry['summary'])}</p>"]
     if entry["reason"]:
-        parts.append(f'<p class="reason">{escape(entry["reason"])}</p>')
+        parts.append(f'<p class="reason {entry["status"]}">{escape(entry["reason"])}</p>')
     if entry["simulated"]:
         parts.append(f"<p>Shown on a model: {escape(entry['simulated'])}</p>")
     if entry["picture"]:
@@ -87,12 +88,21 @@ def _detail(entry: Record) -> str:
     return f'<section id="{entry["proof"]}">{heading}{"".join(parts)}</section>'
 
 
+def _prose(text: str) -> str:
+    """A sentence of a docstring, with what stands in backticks as code."""
+    return re.sub(r"`+([^`]+)`+", r"<code>\1</code>", escape(text))
+
+
 def _checks(checks: list[dict[str, Any]]) -> str:
     rows = []
     for check in checks:
         limits = [round_for_people(limit) for limit in check["limits"]]
         limit = limits[0] if len(set(limits)) == 1 else " | ".join(limits)
-        near = f" within {check['rel']:.0%}" if check["op"] == "close" and check["rel"] else ""
+        near = (
+            f" within {100 * check['rel']:.4g} %"
+            if check["op"] == "close" and check["rel"]
+            else ""
+        )
         must = "close to" if check["op"] == "close" else check["op"]
         held = "yes" if check["ok"] else "no"
         rows.append(

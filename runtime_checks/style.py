@@ -23,14 +23,16 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .6rem;
   border-bottom: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 600; }
 thead th { position: sticky; top: 0; background: var(--paper); }
-.code, .number { font-variant-numeric: tabular-nums; white-space: nowrap; }
+.code, .number { font-variant-numeric: tabular-nums; }
+.code, .all .number { white-space: nowrap; }
+.number { overflow-wrap: anywhere; min-width: 6rem; }
 td.bad { color: var(--bad); } td.good { color: var(--good); }
 .verdict { display: inline-block; border: 1px solid; border-radius: 1rem; padding: 0 .6rem;
   font-size: .85rem; font-weight: 600; white-space: nowrap; margin-right: .4rem; }
 .proven { color: var(--good); } .disproved { color: var(--bad); }
 .not_run { color: var(--warn); } .failed { color: var(--odd); }
 .model { color: var(--warn); font-size: .85rem; white-space: nowrap; }
-.reason { border-left: 3px solid var(--bad); padding-left: .7rem; overflow-wrap: anywhere; }
+.reason { border-left: 3px solid; padding-left: .7rem; overflow-wrap: anywhere; }
 section { border: 1px solid var(--line); border-radius: .6rem; padding: 1rem; margin: 1rem 0;
   scroll-margin-top: 1rem; }
 section:target { border-color: var(--link); box-shadow: 0 0 0 1px var(--link); }
@@ -55,7 +57,11 @@ svg .dot.bad, svg .bar.bad { fill: var(--bad); }
 svg .dot.good, svg .bar.good { fill: var(--good); }
 svg .box { fill: var(--paper); stroke: var(--good); stroke-width: 1.5; }
 svg .box.bad { stroke: var(--bad); } svg .box.missing { stroke-dasharray: 4 3; }
-@media (max-width: 40rem) { dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; } }
+@media (max-width: 40rem) {
+  dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
+  .wide:has(.all) th:nth-child(3), .all td:nth-child(3) { display: none; }
+  th, td { padding: .35rem .3rem; } .all .number { white-space: normal; min-width: 3rem; }
+}
 """
 
 SCRIPT = """

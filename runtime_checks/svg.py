@@ -154,7 +154,7 @@ def _pairing(picture: Picture) -> tuple[str, int]:
         drawn, used = _meetings(picture[side], side, y)
         parts.append(drawn)
         y += used
-    return "".join(parts), y
+    return "".join(parts), y - 18
 
 
 def _meetings(steps: Sequence[Sequence[int]], side: str, top: int) -> tuple[str, int]:

@@ -107,6 +107,12 @@ class Linter:
         )
         return project if kept == project.targets else replace(project, targets=kept)
 
+    def to_lint(self, found: Found) -> list[Project]:
+        """The projects of ``found`` in which settings leave something to lint."""
+        return [
+            project for project in map(self.without_excluded, found.projects) if project.targets
+        ]
+
     def rules_for(self, project: Project) -> list[Rule]:
         """The rules that some target wants."""
         settings = {
@@ -166,9 +172,7 @@ def check(
     linter = Linter(options, cwd=cwd)
     found = discover(paths, cwd=linter.cwd, given=given)
     asked = sum(len(project.targets) for project in found.projects)
-    projects = [
-        project for project in map(linter.without_excluded, found.projects) if project.targets
-    ]
+    projects = linter.to_lint(found)
     linted = sum(len(project.targets) for project in projects)
     syntax = SyntaxCheck([one.files[key] for one in projects for key in sorted(one.targets)])
     if started is not None:

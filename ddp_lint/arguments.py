@@ -106,6 +106,10 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
     files.add_argument(
         "--stdin-filename", metavar="PATH", help="the file that text on stdin stands for"
     )
+    fixes = check.add_argument_group("fixes")
+    fixes.add_argument("--fix", action="store_true", help="apply the fixes that are safe")
+    fixes.add_argument("--unsafe-fixes", action="store_true", help="the others too")
+    fixes.add_argument("--diff", action="store_true", help="apply nothing, print a patch")
     output = check.add_argument_group("output")
     output.add_argument("--format", default="text", metavar="FORMAT", help="text, json, ...")
     output.add_argument("--output-file", type=Path, metavar="FILE", help="write the report there")

@@ -119,6 +119,12 @@ def _check(arguments: argparse.Namespace) -> int:
     paths, given = _paths(arguments)
     if arguments.show_settings:
         return _show_settings(paths, options)
+    if arguments.unsafe_fixes and not (arguments.fix or arguments.diff):
+        raise SettingsError("--unsafe-fixes goes with --fix or --diff")
+    if arguments.diff:
+        return _diff(paths, given, options, arguments.unsafe_fixes)
+    if arguments.fix:
+        _fix(paths, given, options, arguments.unsafe_fixes)
     with Progress() as progress:
         checked = check(paths, options, given=given, started=progress.start)
     for problem in checked.unusable:
@@ -133,6 +139,42 @@ def _check(arguments: argparse.Namespace) -> int:
         )
         _write(render(run), arguments.output_file)
     return _exit_code(checked)
+
+
+def _diff(paths: list[str], given: dict[Path, str], options: Options, unsafe: bool) -> int:
+    """Print the patch; 1 where there is one."""
+    from ddp_lint.api import Linter
+    from ddp_lint.discovery import discover
+    from ddp_lint.write import fix_as_patch, summary
+
+    linter = Linter(options)
+    found = discover(paths, given=given)
+    patches = []
+    for project in linter.to_lint(found):
+        fixed, patch = fix_as_patch(project, linter.findings, unsafe=unsafe)
+        patches.append(patch)
+        for line in summary(fixed, done=False):
+            print(f"ddp-lint: {line}", file=sys.stderr)
+    for problem in (*found.missing, *found.empty):
+        print(f"ddp-lint: {problem.path} {problem.message}", file=sys.stderr)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(b"".join(patches))
+    return 2 if found.missing else int(any(patches))
+
+
+def _fix(paths: list[str], given: dict[Path, str], options: Options, unsafe: bool) -> None:
+    """Mend the files on the disk and say so; what is left is for the report."""
+    from ddp_lint.api import Linter
+    from ddp_lint.discovery import discover
+    from ddp_lint.write import fix_on_disk, summary
+
+    linter = Linter(options)
+    for project in linter.to_lint(discover(paths, given=given)):
+        fixed, problems = fix_on_disk(project, linter.findings, unsafe=unsafe)
+        for line in summary(fixed):
+            print(f"ddp-lint: {line}", file=sys.stderr)
+        for problem in problems:
+            print(f"ddp-lint: {problem.path} {problem.message}", file=sys.stderr)
 
 
 def _paths(arguments: argparse.Namespace) -> tuple[list[str], dict[Path, str]]:

@@ -94,6 +94,7 @@ def test_help_names_the_exit_codes(run: Run, words: list[str]) -> None:
         (["check", "--format", "zzz"], "there are text,"),
         (["check", "-j", "many"], "a number of processes, not 'many'"),
         (["check", "--config", "gone.toml"], "there is no file gone.toml"),
+        (["check", "--unsafe-fixes"], "goes with --fix or --diff"),
         (["check", "--stdin-filename", "a.py"], "needs the path -"),
         (["check", "--output-file", "no/such/folder/x", "here.py"], "cannot be written"),
         (["explain", "DDP210"], "did you mean 'DDP201'?"),
@@ -397,6 +398,41 @@ def test_output_file(run: Run) -> None:
     ran = run("check", "--output-file", "report.txt")
     assert (ran.code, ran.out) == (1, "")
     assert Path("report.txt").read_text().startswith("a.py:1:1: DDP201 error: ")
+
+
+# Fixes
+
+FIXABLE = "x = fix_DDP201  # a comment\nfind_DDP101\n"
+
+
+def test_fix(run: Run) -> None:
+    write("a.py", FIXABLE)
+    ran = run("check", "--fix")
+    assert (ran.code, ran.codes) == (1, ["DDP101"])
+    assert ran.err == "ddp-lint: fixed 1 finding in 1 file\n"
+    assert Path("a.py").read_text() == FIXABLE.replace("fix_DDP201", "fixed")
+    assert run("check", "--fix").err == ""
+
+
+@pytest.mark.usefixtures("engine", "folder")
+def test_diff(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    write("a.py", FIXABLE)
+    assert main(["check", "--diff"]) == 1
+    patch, said = capfdbinary.readouterr()
+    assert said == b"ddp-lint: would fix 1 finding in 1 file\n"
+    assert Path("a.py").read_text() == FIXABLE
+    subprocess.run(["git", "apply", "-"], input=patch, check=True)
+    assert Path("a.py").read_text() == FIXABLE.replace("fix_DDP201", "fixed")
+    assert main(["check", "--diff"]) == 0
+    assert capfdbinary.readouterr() == (b"", b"")
+
+
+def test_fixes_heed_noqa_and_settings(run: Run) -> None:
+    write("a.py", "fix_DDP201  # noqa\n")
+    write("b.py", "fix_DDP201\n")
+    assert run("check", "--fix", "--exclude", "b.py").err == ""
+    assert Path("a.py").read_text() == "fix_DDP201  # noqa\n"
+    assert Path("b.py").read_text() == "fix_DDP201\n"
 
 
 # Terminals, pipes and interpreters

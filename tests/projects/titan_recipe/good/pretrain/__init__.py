@@ -1,0 +1,1 @@
+"""Pretraining in the manner of the large recipes: a trainer made of parts."""

@@ -6,8 +6,7 @@ From Python: ``ddp_lint.lint(["train.py"])`` and ``ddp_lint.lint_source(text)`` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # type checkers know better; typing need not be imported for it
 if TYPE_CHECKING:
     from ddp_lint.api import lint, lint_source
     from ddp_lint.finding import Finding

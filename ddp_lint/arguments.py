@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from ddp_lint import __version__
 
-COMMANDS = ("check", "explain", "rules", "verify")
+COMMANDS = ("check", "explain", "rules", "verify", "completion")
 _EXIT = """\
 exit code: 0 nothing to act on; 1 findings at or above --fail-on, or a file that cannot be
 linted; 2 wrong usage or configuration, a path that does not exist, nothing to lint."""
@@ -76,6 +76,14 @@ def parser(run: Runners) -> argparse.ArgumentParser:
 
     rules = commands.add_parser("rules", help="the table of all rules", allow_abbrev=False)
     rules.set_defaults(run=run["rules"])
+
+    completion = commands.add_parser(
+        "completion",
+        help="a script that lets your shell complete this command",
+        allow_abbrev=False,
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    completion.set_defaults(run=run["completion"], parsers=commands.choices)
 
     commands.add_parser("verify", help="prove the rules by running them under torchrun")
     return top

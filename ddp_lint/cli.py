@@ -253,4 +253,11 @@ def _rules(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_RUN = {"check": _check, "explain": _explain, "rules": _rules}
+def _completion(arguments: argparse.Namespace) -> int:
+    from ddp_lint.completion import script
+
+    print(script(arguments.shell, arguments.parsers), end="")
+    return 0
+
+
+_RUN = {"check": _check, "explain": _explain, "rules": _rules, "completion": _completion}

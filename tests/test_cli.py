@@ -127,6 +127,35 @@ def test_rules(run: Run) -> None:
     assert len(lines) == 6
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["ddp-lint", "ch"], ["check"]),
+        (["ddp-lint", "check", "--sel"], ["--select"]),
+        (["ddp-lint", "check", "--select", "DDP2"], ["DDP201"]),
+        (["ddp-lint", "explain", "clip"], ["clip-before-unscale"]),
+        (["ddp-lint", "check", "--fail-on", "n"], ["note", "never"]),
+        (["ddp-lint", "check", "tra"], ["train.py"]),
+    ],
+)
+def test_completion_in_bash(run: Run, words: list[str], expected: list[str]) -> None:
+    write("train.py", "")
+    script = run("completion", "bash").out
+    line = " ".join(f"'{word}'" for word in words)
+    script += (
+        f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _ddp_lint; echo ${{COMPREPLY[*]}}"
+    )
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+    assert (ran.stdout.split(), ran.stderr) == (expected, "")
+
+
+def test_completion_for_other_shells(run: Run) -> None:
+    assert run("completion", "zsh").out.startswith("autoload -U +X bashcompinit && bashcompinit\n")
+    fish = run("completion", "fish").out.splitlines()
+    assert all(line.startswith("complete -c ddp-lint -n '") for line in fish)
+    assert any(line.endswith("-l fail-on -x -a 'note warning error never'") for line in fish)
+
+
 # What is found, and the exit code
 
 

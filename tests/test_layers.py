@@ -32,7 +32,7 @@ LAYERS = [
     ],
     ["report", "explain", "progress"],
     ["nosync"],  # for users' own tests: nothing else here imports it, and it alone needs torch
-    ["api", "arguments", "cli", "flake8_plugin", "verify", "__main__", "__init__"],
+    ["api", "arguments", "completion", "cli", "flake8_plugin", "verify", "__main__", "__init__"],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 #: What a rule may import: its language, and nothing that would let it do without.

@@ -33,7 +33,7 @@ class Trainer:
     def forward_backward(self, tokens, labels):
         loss = cross_entropy(self.model(tokens), labels) / self.config.accumulate
         loss.backward()
-        return loss.detach()
+        return dist_mean(loss)
 
     def train_step(self, batches):
         self.optimizer.zero_grad()
@@ -45,10 +45,9 @@ class Trainer:
         self.optimizer.step()
         self.scheduler.step()
         self.state.step += 1
-        self.log(torch.stack(losses).sum(), norm)
+        self.log(sum(losses), norm)
 
-    def log(self, loss, norm):
-        mean = dist_mean(loss)
+    def log(self, mean, norm):
         if dist.get_rank() == 0 and self.state.step % self.config.log_freq == 0:
             norm = norm.full_tensor().item()  # DDP501
             print(f"step {self.state.step}: loss {mean:.4f}, norm {norm:.3f}")

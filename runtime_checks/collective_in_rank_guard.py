@@ -30,7 +30,7 @@ def bad() -> Seen:
             dist.all_reduce(metric)
             return metric.item()
 
-    ended = trap(log_and_sum)
+    ended = trap(log_and_sum, timeout=2)
     return {"ended": ended.status, "sum": ended.value, "true sum": true_sum()}
 
 
@@ -44,7 +44,7 @@ def good() -> Seen:
             dist.all_reduce(metric)
             return metric.item()
 
-    ended = trap(log_and_sum)
+    ended = trap(log_and_sum, timeout=30)
     return {"ended": ended.status, "sum": ended.value, "true sum": true_sum()}
 
 

@@ -16,14 +16,14 @@ from .process_group_left_open import leave
 from .small import new_folder
 
 NEEDS = needs(ranks=2, shared_folder=True)
-SETTINGS = {"backend": "gloo", "timeout": "2 s"}
+SETTINGS = {"backend": "gloo", "timeout": "20 s"}
 NOT_COVERED = ("NCCL, where destroying waits for the other ranks",)
 
 
 def bad() -> Seen:
     leave()
     meet = f"file://{new_folder()}/group"
-    limit = timedelta(seconds=2)
+    limit = timedelta(seconds=20)
     dist.init_process_group("gloo", meet, limit, rank=rank(), world_size=world_size())
     dist.barrier()
     if dist.get_rank() == 0:
@@ -34,7 +34,7 @@ def bad() -> Seen:
 def good() -> Seen:
     leave()
     meet = f"file://{new_folder()}/group"
-    limit = timedelta(seconds=2)
+    limit = timedelta(seconds=20)
     dist.init_process_group("gloo", meet, limit, rank=rank(), world_size=world_size())
     dist.barrier()
     ended = another_barrier()

@@ -50,7 +50,7 @@ def bad() -> Seen:
                 loss.backward()
                 optimizer.step()
 
-    return {"ended": trap(train).status, "paired": paired}
+    return {"ended": trap(train, timeout=3).status, "paired": paired}
 
 
 def good() -> Seen:
@@ -74,7 +74,7 @@ def good() -> Seen:
                 scaler.step(optimizer)
                 scaler.update()
 
-    return {"ended": trap(train).status, "paired": paired}
+    return {"ended": trap(train, timeout=30).status, "paired": paired}
 
 
 def poisoned_dataset() -> TensorDataset:

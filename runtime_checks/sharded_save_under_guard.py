@@ -27,7 +27,7 @@ def bad() -> Seen:
             if dist.get_rank() == 0:
                 dcp.save(state, checkpoint_id=folder)  # type: ignore[attr-defined]  # DDP407
 
-    ended = trap(save)
+    ended = trap(save, timeout=2)
     return {"ended": ended.status, "complete": (folder / ".metadata").exists()}
 
 
@@ -39,7 +39,7 @@ def good() -> Seen:
         with as_world(group):
             dcp.save(state, checkpoint_id=folder)  # type: ignore[attr-defined]
 
-    ended = trap(save)
+    ended = trap(save, timeout=30)
     return {"ended": ended.status, "complete": (folder / ".metadata").exists()}
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from tests import fake_engine
 
+collect_ignore = ["cases", "projects"]  # programs to lint, whatever they are called
+
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ddp_lint.finding import Draft, Finding, Problem
 from ddp_lint.model import Program
+from ddp_lint.model.calls import Wiring
 from ddp_lint.model.codebase import CodeBase
 from ddp_lint.model.modules import Module
 from ddp_lint.model.values import Values
@@ -21,6 +22,13 @@ _GATE = re.compile(
     rb"|fully_shard|DataParallel|init_process_group|torch\.distributed|GradScaler|autocast"
     rb"|torch\.save|torch\.load|\.save_checkpoint|save_state|Dataset\b|training_step|zero_grad"
     rb"|is_main_process|set_epoch|deepspeed|Accelerator|Fabric\(|no_sync|cuda\.Stream"
+)
+
+#: A program is about training if a file it reaches holds one of these; of others no rule speaks.
+_TRAINING = re.compile(
+    rb"backward\s*\(|DataLoader|Dataset\b|init_process_group|Distributed|DataParallel|fully_shard"
+    rb"|torch\.distributed|training_step|GradScaler|deepspeed|Accelerator|Fabric\(|cuda\.amp"
+    rb"|torch\.save|is_main_process|set_epoch|\.barrier\(|Trainer"
 )
 
 
@@ -53,6 +61,7 @@ class _Analysis:
         self.gate = gate
         self.codebase = CodeBase(project)
         self.values = Values(self.codebase)
+        self.wiring = Wiring(self.values)
 
     def run(self) -> Outcome:
         modules = self._load()
@@ -102,9 +111,10 @@ class _Analysis:
         for module in [*entries, *rest]:
             if module in rest and id(module) in covered:
                 continue
-            program = Program(self.values, [module])
-            covered.update(id(unit.module) for unit in program.facts.units)
-            yield program
+            program = Program(self.wiring, [module])
+            covered.update(id(one) for one in program.facts.modules)
+            if any(_TRAINING.search(one.source.raw) for one in program.facts.modules):
+                yield program
 
     def _imported(self, modules: list[Module]) -> set[str]:
         found: set[str] = set()

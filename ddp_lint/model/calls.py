@@ -29,6 +29,7 @@ from ddp_lint.model.origins import (
     Result,
     Type,
     Unknown,
+    inner,
 )
 from ddp_lint.model.torch_api import ROLES, SPAWNERS, WRAPPERS
 from ddp_lint.model.tree import Node
@@ -52,11 +53,95 @@ class Site:
     handed: bool = False
 
 
+@dataclass(frozen=True)
+class Wire:
+    """What one call leads to, whatever program it is in.
+
+    ``entered`` are units that it certainly runs, ``handed`` units given to somebody else, each
+    with whether new processes run it.  ``open`` says that more may come with the parameters.
+    """
+
+    call: nodes.Call
+    entered: tuple[Unit, ...]
+    handed: tuple[tuple[Unit, bool], ...]
+    classes: tuple[Class, ...]
+    open: bool
+
+
+class Wiring:
+    """The wires of every unit, resolved once for all programs."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self._wires: dict[int, list[Wire]] = {}
+
+    def of(self, unit: Unit) -> list[Wire]:
+        known = self._wires.get(id(unit))
+        if known is None:
+            known = self._wires[id(unit)] = [self._wire(call) for call in unit.calls]
+        return known
+
+    def _wire(self, call: nodes.Call) -> Wire:
+        entered: list[Unit] = []
+        classes: list[Class] = []
+        is_open = False
+        spawns = False
+        for origin in self.values.of(call.func):
+            entered.extend(u for u in self.entered(origin) if u not in entered)
+            if isinstance(origin, Type):
+                classes.append(origin.cls)
+            elif isinstance(origin, Api):
+                spawns = spawns or _spawns(origin.name)
+            is_open = is_open or self._is_open(origin)
+        handed = () if entered else tuple(self._handed(call, spawns, classes))
+        return Wire(call, tuple(entered), handed, tuple(classes), is_open)
+
+    def _is_open(self, origin: Origin) -> bool:
+        if isinstance(origin, Made) and ROLES.get(origin.name) in WRAPPERS:
+            return True
+        if isinstance(origin, Member) and origin.name not in self.values.method_names:
+            return False
+        return any(isinstance(part, Param) for part in inner(origin))
+
+    def _handed(
+        self, call: nodes.Call, spawns: bool, classes: list[Class]
+    ) -> Iterator[tuple[Unit, bool]]:
+        for argument in [*call.args, *(k.value for k in call.keywords)]:
+            name = getattr(argument, "attrname", getattr(argument, "name", None))
+            if not isinstance(argument, nodes.Name | nodes.Attribute):
+                continue
+            if name not in self.values.callable_names:
+                continue
+            for origin in self.values.of(argument):
+                if isinstance(origin, Code):
+                    yield origin.unit, spawns
+                elif isinstance(origin, Type):
+                    classes.append(origin.cls)
+
+    def entered(self, origin: Origin) -> Iterator[Unit]:
+        """The units that a call of ``origin`` enters."""
+        match origin:
+            case Code(unit=unit):
+                yield unit
+            case Type(cls=cls):
+                yield from self.method(cls, "__init__")
+            case Instance(cls=cls):
+                found = list(self.method(cls, "__call__")) or list(self.method(cls, "forward"))
+                yield from found
+
+    def method(self, cls: Class, name: str) -> Iterator[Unit]:
+        for at in self.values.mro(cls):
+            if name in at.methods:
+                yield at.methods[name]
+                return
+
+
 class CallGraph:
     """The units that a program may run, and from where."""
 
-    def __init__(self, values: Values, roots: list[Module]) -> None:
-        self.values = values
+    def __init__(self, wiring: Wiring, roots: list[Module]) -> None:
+        self.wiring = wiring
+        self.values = wiring.values
         self.roots = roots
         self.units: list[Unit] = []
         self.sites: dict[int, list[Site]] = defaultdict(list)
@@ -66,6 +151,8 @@ class CallGraph:
         self._expanded: dict[Origin, Origins] = {}
         self._busy: set[Origin] = set()
         self._pairs: set[tuple[int, int]] = set()
+        self._open: list[tuple[Wire, Unit]] = []
+        self._visited = 0
         self._build()
 
     # -- reachability -----------------------------------------------------------------------
@@ -76,29 +163,60 @@ class CallGraph:
                 self.values.mro(cls)
             for unit in root.units:
                 self._reach(unit)
-        done = 0
+        self._visit_all()
         for _ in range(ROUNDS):
-            before = len(self._pairs), len(self.units)
+            before = len(self._pairs)
             self._expanded.clear()
-            start = done if done else 0
-            # Units found on the way are visited in the same round; earlier ones again in the
-            # next, since what their parameters are given may be known by then.
-            index = 0
-            while index < len(self.units):
-                self._visit(self.units[index])
-                index += 1
-            done = start
-            if (len(self._pairs), len(self.units)) == before:
+            for wire, unit in list(self._open):
+                self._complete(wire, unit)
+            self._visit_all()
+            if len(self._pairs) == before:
                 break
         self._expanded.clear()
+
+    def _visit_all(self) -> None:
+        while self._visited < len(self.units):
+            unit = self.units[self._visited]
+            self._visited += 1
+            for wire in self.wiring.of(unit):
+                self._follow(wire, unit)
+
+    def _follow(self, wire: Wire, unit: Unit) -> None:
+        self.targets[id(wire.call)] = list(wire.entered)
+        for target in wire.entered:
+            self._reach(target)
+            self._site(target, Site(wire.call, unit))
+        for target, spawned in wire.handed:
+            self._reach(target)
+            self._site(target, Site(wire.call, unit, spawned, handed=True))
+        for cls in wire.classes:
+            self._reach_class(cls)
+        if wire.open:
+            self._open.append((wire, unit))
+
+    def _complete(self, wire: Wire, unit: Unit) -> None:
+        """Follow what a call leads to by what this program passes for parameters."""
+        found = self.targets[id(wire.call)]
+        for origin in self.expand(self.values.of(wire.call.func)):
+            targets = list(self.wiring.entered(origin))
+            if isinstance(origin, Made) and ROLES.get(origin.name) in WRAPPERS and origin.call.args:
+                for wrapped in self.expand(self.values.of(origin.call.args[0])):
+                    if isinstance(wrapped, Instance):
+                        targets.extend(self.wiring.method(wrapped.cls, "forward"))
+            for target in targets:
+                if target not in found:
+                    found.append(target)
+                self._reach(target)
+                self._site(target, Site(wire.call, unit))
+            if isinstance(origin, Type):
+                self._reach_class(origin.cls)
 
     def _reach(self, unit: Unit) -> None:
         if id(unit) not in self._known:
             self._known.add(id(unit))
             self.units.append(unit)
-            for inner in unit.module.units:
-                if inner.outer is unit and unit.is_function:
-                    self._reach(inner)
+            for inside in unit.inside:
+                self._reach(inside)
 
     def _reach_class(self, cls: Class) -> None:
         for at in self.values.mro(cls):
@@ -108,70 +226,11 @@ class CallGraph:
             for method in at.methods.values():
                 self._reach(method)
 
-    def _visit(self, unit: Unit) -> None:
-        for call in unit.calls:
-            found: list[Unit] = []
-            for origin in self.expand(self.values.of(call.func)):
-                for target in self._entered(origin):
-                    if target not in found:
-                        found.append(target)
-                if isinstance(origin, Type):
-                    self._reach_class(origin.cls)
-                elif isinstance(origin, Api):
-                    self._hand_over(origin.name, call, unit)
-                elif isinstance(origin, Member | Param):
-                    self._callbacks(call, unit)
-            self.targets[id(call)] = found
-            for target in found:
-                self._reach(target)
-                self._site(target, Site(call, unit))
-
     def _site(self, unit: Unit, site: Site) -> None:
         pair = (id(unit), id(site.call))
         if pair not in self._pairs:
             self._pairs.add(pair)
             self.sites[id(unit)].append(site)
-
-    def _hand_over(self, name: str, call: nodes.Call, caller: Unit) -> None:
-        for argument in [*call.args, *(k.value for k in call.keywords)]:
-            if not isinstance(argument, nodes.Name | nodes.Attribute):
-                continue
-            for origin in self.values.of(argument):
-                if isinstance(origin, Code):
-                    self._reach(origin.unit)
-                    spawned = name in SPAWNERS or name.endswith((".spawn", ".Process"))
-                    self._site(origin.unit, Site(call, caller, spawned, handed=True))
-                elif isinstance(origin, Type):
-                    self._reach_class(origin.cls)
-
-    def _callbacks(self, call: nodes.Call, caller: Unit) -> None:
-        for argument in [*call.args, *(k.value for k in call.keywords)]:
-            if isinstance(argument, nodes.Name | nodes.Attribute):
-                for origin in self.values.of(argument):
-                    if isinstance(origin, Code):
-                        self._reach(origin.unit)
-                        self._site(origin.unit, Site(call, caller, handed=True))
-
-    def _entered(self, origin: Origin) -> Iterator[Unit]:
-        """The units that a call of ``origin`` enters."""
-        match origin:
-            case Code(unit=unit):
-                yield unit
-            case Type(cls=cls):
-                yield from self._method(cls, "__init__")
-            case Instance(cls=cls):
-                found = list(self._method(cls, "__call__")) or list(self._method(cls, "forward"))
-                yield from found
-            case Made(name=name, call=call) if ROLES.get(name) in WRAPPERS and call.args:
-                for wrapped in self.expand(self.values.of(call.args[0])):
-                    if isinstance(wrapped, Instance):
-                        yield from self._method(wrapped.cls, "forward")
-
-    def _method(self, cls: Class, name: str) -> Iterator[Unit]:
-        for at in self.values.mro(cls):
-            if name in at.methods:
-                yield at.methods[name]
-                return
 
     # -- parameters -------------------------------------------------------------------------
 
@@ -302,6 +361,10 @@ class CallGraph:
 
     def targets_of(self, call: nodes.Call) -> list[Unit]:
         return self.targets.get(id(call), [])
+
+
+def _spawns(name: str) -> bool:
+    return name in SPAWNERS or name.endswith((".spawn", ".Process"))
 
 
 def _func_name(call: nodes.Call) -> str:

@@ -14,7 +14,7 @@ from typing import Literal
 from astroid import nodes
 
 from ddp_lint.finding import Draft, Edit, Fix, Level, Place, Related
-from ddp_lint.model.calls import CallGraph
+from ddp_lint.model.calls import CallGraph, Wiring
 from ddp_lint.model.gates import Kind, kind_of_test
 from ddp_lint.model.guards import Audience, Guards
 from ddp_lint.model.modules import Module, Unit
@@ -23,7 +23,6 @@ from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import Happening, StepLoop, Steps
 from ddp_lint.model.tensors import Tensors
 from ddp_lint.model.tree import Node, ancestors, dotted, position, source, statement
-from ddp_lint.model.values import Values
 
 Often = Literal["every step", "some steps", "on a flag", "unknown"]
 
@@ -31,9 +30,9 @@ Often = Literal["every step", "some steps", "on a flag", "unknown"]
 class Facts:
     """One program: what its entry point reaches, and what can be said about it."""
 
-    def __init__(self, values: Values, roots: list[Module]) -> None:
-        self.values = values
-        self.graph = CallGraph(values, roots)
+    def __init__(self, wiring: Wiring, roots: list[Module]) -> None:
+        self.values = wiring.values
+        self.graph = CallGraph(wiring, roots)
         self.roles = Roles(self.graph)
         self.guards = Guards(self.graph)
         self.steps = Steps(self.graph, self.guards)
@@ -60,25 +59,22 @@ class Facts:
     def audience(self, node: Node) -> Audience:
         return self.guards.audience(node)
 
-    @cached_property
-    def _names(self) -> dict[int, frozenset[str]]:
-        return {}
-
     def names(self, call: nodes.Call) -> frozenset[str]:
         """Qualified names of what is called, where it is outside the project."""
-        known = self._names.get(id(call))
-        if known is None:
-            known = self._names[id(call)] = frozenset(
-                o.name for o in self.values.of(call.func) if isinstance(o, Api | Folder)
-            )
-        return known
+        return self.values.names_called(call)
+
+    @cached_property
+    def _calls_by_name(self) -> dict[str, list[tuple[nodes.Call, Unit]]]:
+        found: dict[str, list[tuple[nodes.Call, Unit]]] = {}
+        for call, unit in self.calls:
+            for name in self.names(call):
+                found.setdefault(name, []).append((call, unit))
+        return found
 
     def calls_to(self, wanted: Iterable[str]) -> Iterator[tuple[nodes.Call, Unit]]:
         """Calls of any of these qualified names anywhere in the program."""
-        names = frozenset(wanted)
-        for call, unit in self.calls:
-            if names & self.names(call):
-                yield call, unit
+        for name in sorted(wanted):
+            yield from self._calls_by_name.get(name, ())
 
     def made_by(self, node: Node | None, wanted: Iterable[str]) -> Iterator[nodes.Call]:
         """The constructor calls of these names among the origins of an expression."""

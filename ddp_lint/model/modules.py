@@ -7,7 +7,6 @@ class is no unit: its body runs with the unit around it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from astroid import nodes
@@ -56,6 +55,7 @@ class Unit:
     globals: set[str] = field(default_factory=set)
     units: dict[str, Unit] = field(default_factory=dict)
     classes: dict[str, Class] = field(default_factory=dict)
+    inside: list[Unit] = field(default_factory=list)
 
     @property
     def is_function(self) -> bool:
@@ -236,6 +236,8 @@ class _Indexer:
         named = isinstance(node, nodes.FunctionDef)
         inner = Unit(node, self.module, owner if named else None, unit, node.name if named else "")
         self.module.units.append(inner)
+        if unit.is_function:
+            unit.inside.append(inner)
         self.module.unit_of_node[id(node)] = inner
         if named:
             if owner is not None:
@@ -417,10 +419,3 @@ def _method_around(unit: Unit) -> Unit | None:
 def method_around(unit: Unit) -> Unit | None:
     """The method that ``unit`` is, or is nested in."""
     return _method_around(unit)
-
-
-def units_below(unit: Unit) -> Iterator[Unit]:
-    yield unit
-    for inner in unit.module.units:
-        if inner.outer is unit:
-            yield from units_below(inner)

@@ -6,7 +6,7 @@ here is executed; what cannot be told is ``Unknown``, which is an answer, not an
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, Union
 
@@ -22,6 +22,19 @@ Origin: TypeAlias = Union[
 Origins: TypeAlias = frozenset[Origin]
 
 NOTHING: Origins = frozenset()
+
+
+def _hash_once(*fields: str) -> Callable[[object], int]:
+    """A hash that is computed once: origins are nested, and are keys everywhere."""
+
+    def hash_(self: object) -> int:
+        known: int | None = self.__dict__.get("_hash")
+        if known is None:
+            known = hash((type(self), *(getattr(self, name) for name in fields)))
+            self.__dict__["_hash"] = known
+        return known
+
+    return hash_
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,8 @@ class Code:
 
     unit: Unit
     receiver: Origin | None = None
+
+    __hash__ = _hash_once("unit", "receiver")  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -92,6 +107,8 @@ class Member:
     of: Origin
     name: str
 
+    __hash__ = _hash_once("of", "name")  # type: ignore[assignment]
+
 
 @dataclass(frozen=True)
 class Result:
@@ -100,6 +117,8 @@ class Result:
     of: Origin
     call: nodes.Call
 
+    __hash__ = _hash_once("of", "call")  # type: ignore[assignment]
+
 
 @dataclass(frozen=True)
 class Item:
@@ -107,6 +126,8 @@ class Item:
 
     of: Origin
     how: int | str
+
+    __hash__ = _hash_once("of", "how")  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,16 @@ from __future__ import annotations
 from functools import cached_property
 
 from ddp_lint.model import syncs
+from ddp_lint.model.calls import Wiring
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.modules import Module
-from ddp_lint.model.values import Values
 
 
 class Program:
     """What one entry point reaches."""
 
-    def __init__(self, values: Values, roots: list[Module]) -> None:
-        self.facts = Facts(values, roots)
+    def __init__(self, wiring: Wiring, roots: list[Module]) -> None:
+        self.facts = Facts(wiring, roots)
 
     # -- syncs ------------------------------------------------------------------------------
 

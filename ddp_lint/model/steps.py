@@ -21,7 +21,7 @@ from ddp_lint.model.origins import Api, Code, Instance, Made, Member, Origin, Re
 from ddp_lint.model.tree import COMPREHENSIONS, SCOPES, Node, dotted, is_within, walk_scope
 
 DEEPEST_CALL = 7
-MOST_HAPPENINGS = 6000
+MOST_HAPPENINGS = 2500
 MOST_VISITS = 3
 
 #: Methods that a framework calls for every batch, by the base class of the object.
@@ -175,42 +175,73 @@ class Steps:
                     yield StepLoop(self, unit.node, unit)
                     break
 
+    def loops_outside(self, node: Node, unit: Unit) -> list[tuple[Node, Unit]]:
+        """The loops that run ``node`` again and again: those around it in its unit, innermost
+        first, then those around the calls that lead to it."""
+        found: list[tuple[Node, Unit]] = []
+        self._outside(node, unit, found, set())
+        return found
+
+    def loops_of_callers(self, unit: Unit) -> list[tuple[Node, Unit]]:
+        """The loops that run ``unit`` again and again."""
+        found: list[tuple[Node, Unit]] = []
+        self._outside_callers(unit, found, set())
+        return found
+
+    def _outside(
+        self, node: Node, unit: Unit, found: list[tuple[Node, Unit]], seen: set[int]
+    ) -> None:
+        for loop in loops_around(node):
+            if loop is not node and all(loop is not known for known, _ in found):
+                found.append((loop, unit))
+        self._outside_callers(unit, found, seen)
+
+    def _outside_callers(
+        self, unit: Unit, found: list[tuple[Node, Unit]], seen: set[int]
+    ) -> None:
+        for site in self.graph.sites_of(unit):
+            if id(site.call) not in seen and not site.handed:
+                seen.add(id(site.call))
+                self._outside(site.call, site.caller, found, seen)
+
     # -- one iteration ----------------------------------------------------------------------
 
     def happenings(self, body: list[Node], unit: Unit) -> list[Happening]:
+        """What ``body`` runs.  Each call in it has a budget of its own, so that a large model's
+        forward pass cannot crowd out what comes after it."""
         found: list[Happening] = []
-        visits: dict[int, int] = {}
-        self._enter(body, unit, (), found, visits)
+        for statement in body:
+            for node in self.sequence(statement):
+                if isinstance(node, nodes.Call) and self.graph.targets_of(node):
+                    inside: list[Happening] = []
+                    self._enter(node, unit, (), inside, {})
+                    found.extend(inside)
+                found.append(Happening(node, unit, ()))
         return found
 
     def _enter(
         self,
-        body: list[Node],
+        call: nodes.Call,
         unit: Unit,
         chain: tuple[tuple[nodes.Call, Unit], ...],
         found: list[Happening],
         visits: dict[int, int],
     ) -> None:
-        for statement in body:
-            for node in self.sequence(statement):
-                if len(found) > MOST_HAPPENINGS:
-                    return
-                if isinstance(node, nodes.Call) and len(chain) < DEEPEST_CALL:
-                    for target in self.graph.targets_of(node):
-                        if not target.is_function or any(u is target for _, u in chain):
-                            continue
-                        if visits.get(id(target), 0) >= MOST_VISITS:
-                            continue
-                        visits[id(target)] = visits.get(id(target), 0) + 1
-                        inside = target.node.body
-                        self._enter(
-                            inside if isinstance(inside, list) else [inside],
-                            target,
-                            (*chain, (node, unit)),
-                            found,
-                            visits,
-                        )
-                found.append(Happening(node, unit, chain))
+        inner_chain = (*chain, (call, unit))
+        for target in self.graph.targets_of(call):
+            if not target.is_function or any(u is target for _, u in inner_chain):
+                continue
+            if visits.get(id(target), 0) >= MOST_VISITS:
+                continue
+            visits[id(target)] = visits.get(id(target), 0) + 1
+            body = target.node.body
+            for statement in body if isinstance(body, list) else [body]:
+                for node in self.sequence(statement):
+                    if len(found) > MOST_HAPPENINGS:
+                        return
+                    if isinstance(node, nodes.Call) and len(inner_chain) < DEEPEST_CALL:
+                        self._enter(node, target, inner_chain, found, visits)
+                    found.append(Happening(node, target, inner_chain))
 
 
 class StepLoop:
@@ -256,19 +287,9 @@ class StepLoop:
     @cached_property
     def outer_loops(self) -> list[tuple[Node, Unit]]:
         """The loops around this one, in its unit and, through its callers, in others."""
-        found: list[tuple[Node, Unit]] = []
-        self._outer(self.node, self.unit, found, set())
-        return found
-
-    def _outer(self, node: Node, unit: Unit, found: list[tuple[Node, Unit]], seen: set[int]) -> None:
-        if not self.is_hook:
-            for loop in loops_around(node):
-                if loop is not self.node and all(loop is not known for known, _ in found):
-                    found.append((loop, unit))
-        for site in self.steps.graph.sites_of(unit):
-            if id(site.call) not in seen and not site.handed:
-                seen.add(id(site.call))
-                self._outer(site.call, site.caller, found, seen)
+        if self.is_hook:
+            return self.steps.loops_of_callers(self.unit)
+        return self.steps.loops_outside(self.node, self.unit)
 
 
 def _in_order(node: Node) -> Iterator[Node]:

@@ -73,11 +73,14 @@ class Values:
         self.codebase = codebase
         self._of: dict[int, Origins] = {}
         self._busy: set[int] = set()
+        self._names: dict[int, frozenset[str]] = {}
         self._returns: dict[int, Origins] = {}
         self._modules: dict[int, Module] = {}
         self._units: dict[int, Unit] = {}
         self._mro: dict[int, list[Class]] = {}
         self.subclasses: dict[int, list[Class]] = {}
+        self.method_names: set[str] = set()
+        self.callable_names: set[str] = set()
 
     # -- where a node lies ------------------------------------------------------------------
 
@@ -86,6 +89,10 @@ class Values:
         if id(module.tree) in self._modules:
             return
         self._modules[id(module.tree)] = module
+        for cls in module.classes:
+            self.method_names.update(cls.methods)
+            self.callable_names.add(cls.name)
+        self.callable_names.update(u.name for u in module.units if u.name)
 
     def module_of(self, node: Node) -> Module:
         return self._modules[id(node.root())]
@@ -128,6 +135,15 @@ class Values:
         if not self._busy or found:
             self._of[key] = found
         return found
+
+    def names_called(self, call: nodes.Call) -> frozenset[str]:
+        """Qualified names of what is called, where it is outside the project."""
+        known = self._names.get(id(call))
+        if known is None:
+            known = self._names[id(call)] = frozenset(
+                o.name for o in self.of(call.func) if isinstance(o, Api | Folder)
+            )
+        return known
 
     def _origins(self, node: Node) -> Iterator[Origin]:
         match node:

@@ -19,6 +19,7 @@ from ddp_lint.model.gates import Kind, kind_of_test
 from ddp_lint.model.guards import Audience, Guards
 from ddp_lint.model.modules import Module, Unit
 from ddp_lint.model.origins import Api, Folder, Made, Origins
+from ddp_lint.model.ranks import Ranks
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import Happening, StepLoop, Steps
 from ddp_lint.model.tensors import Tensors
@@ -35,6 +36,7 @@ class Facts:
         self.graph = CallGraph(wiring, roots)
         self.roles = Roles(self.graph)
         self.guards = Guards(self.graph)
+        self.ranks = Ranks(self.graph, self.guards)
         self.steps = Steps(self.graph, self.guards)
         self.tensors = Tensors(self.graph, self.roles, self.steps)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from astroid import nodes
@@ -20,6 +21,7 @@ from ddp_lint.model.flow import Condition, conditions
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Api, Expression, Item, Made, Member, Origin, Param, Result, Unknown
 from ddp_lint.model.torch_api import (
+    INIT_GROUP,
     MAIN_DECORATORS,
     MAIN_NAMES,
     RANK_CALLS,
@@ -287,13 +289,26 @@ class Guards:
                 return rank.number(("global", "world")[how]) if how in (0, 1) else UNKNOWN
             case Param(unit=unit, name=name):
                 if self.graph.is_spawn_index(unit, name):
-                    return rank.number("local")
+                    return rank.number("global" if origin in self._job_ranks else "local")
                 return self._hint(name, rank)
             case Member(name=name) | Result(of=Member(name=name)):
                 return self._attribute(name, rank)
             case Unknown(node=node) if node is not None:
                 return self._hint(_last_name(node), rank)
         return UNKNOWN
+
+    @cached_property
+    def _job_ranks(self) -> frozenset[Origin]:
+        """What ``init_process_group`` is told as the rank: a spawn index that is handed on as
+        it is counts the whole job, which then has one node."""
+        found: set[Origin] = set()
+        for unit in self.graph.units:
+            for call in unit.calls:
+                if self.graph.values.names_called(call) & INIT_GROUP:
+                    given = [k.value for k in call.keywords if k.arg == "rank"] or call.args[4:5]
+                    for node in given:
+                        found.update(self.graph.origins(node))
+        return frozenset(found)
 
     def _environment(self, key: Node, rank: Rank) -> Any:
         name = getattr(key, "value", None)

@@ -147,7 +147,13 @@ COLLECTIVE_METHODS: dict[str, frozenset[str]] = {
 }
 
 INIT_GROUP = frozenset({f"{_D}init_process_group", f"{_D}distributed_c10d.init_process_group"})
-DESTROY_GROUP = frozenset({f"{_D}destroy_process_group"})
+DESTROY_GROUP = frozenset(
+    {f"{_D}destroy_process_group", f"{_D}distributed_c10d.destroy_process_group"}
+)
+#: Calls after which a program certainly is one of several processes.
+DISTRIBUTED_MAKERS = INIT_GROUP | frozenset(
+    {*_DDP, *_FSDP, "deepspeed.initialize", "deepspeed.init_distributed", "horovod.torch.init"}
+)
 SPAWNERS = frozenset(
     {
         "torch.multiprocessing.spawn",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ddp_lint.model import syncs
+from ddp_lint.model import epochs, loading, syncs
 from ddp_lint.model.calls import Wiring
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.modules import Module
@@ -41,3 +41,18 @@ class Program:
     def cache_clears(self) -> tuple[syncs.StepSpot, ...]:
         """``empty_cache()`` within a training step."""
         return tuple(syncs.cache_clears(self.facts))
+
+    # -- loading ----------------------------------------------------------------------------
+
+    @cached_property
+    def loading(self) -> loading.Loading:
+        return loading.Loading(self.facts)
+
+    @cached_property
+    def epochs(self) -> epochs.Epochs:
+        return epochs.Epochs(self.loading)
+
+    @property
+    def epoch_loops(self) -> list[epochs.EpochLoop]:
+        """Loops that go through a loader with a distributed sampler again and again."""
+        return self.epochs.loops

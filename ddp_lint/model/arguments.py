@@ -1,0 +1,219 @@
+"""Layer 9, arguments: what a call passes for each parameter, also through dictionaries.
+
+Loaders and samplers are told much in ``**options``, which a program fills step by step.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from astroid import nodes
+
+from ddp_lint.model.facts import Facts
+from ddp_lint.model.flow import conditions
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.origins import Expression, Made, Member, Origin, Param, Result
+from ddp_lint.model.tree import Node
+
+_DEEPEST = 6
+
+
+@dataclass
+class Passed:
+    """Values by name: those that may be passed, and the names that are passed on every way."""
+
+    values: dict[str, list[Node]] = field(default_factory=lambda: defaultdict(list))
+    always: set[str] = field(default_factory=set)
+    complete: bool = True
+
+    def set(self, name: str, value: Node, *, always: bool) -> None:
+        if always:
+            self.values[name] = [value]
+            self.always.add(name)
+        else:
+            self.values[name].append(value)
+
+    def merge(self, other: Passed) -> None:
+        """Later entries over earlier ones."""
+        for name, values in other.values.items():
+            if name in other.always:
+                self.values[name] = list(values)
+                self.always.add(name)
+            else:
+                self.values[name].extend(values)
+        self.complete &= other.complete
+
+
+class Arguments:
+    """The arguments of one call of something whose signature is known."""
+
+    def __init__(self, passed: Passed) -> None:
+        self._passed = passed
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing else can be passed."""
+        return self._passed.complete
+
+    def given(self, name: str) -> list[Node]:
+        """Every expression that may be passed for ``name``."""
+        return list(self._passed.values.get(name, ()))
+
+    def absent(self, name: str) -> bool:
+        """Whether nothing is passed for ``name``, for certain."""
+        return self.complete and not self.given(name)
+
+    def always(self, name: str) -> bool:
+        """Whether something is passed for ``name`` on every way."""
+        return name in self._passed.always
+
+
+class Calls:
+    """Resolves the arguments of calls in one program."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._known: dict[int, Arguments] = {}
+        self._filled: dict[Origin, list[tuple[str | None, Node]]] | None = None
+
+    def arguments(self, call: nodes.Call, parameters: Iterable[str]) -> Arguments:
+        """What ``call`` passes; ``parameters`` names the positional ones in their order."""
+        known = self._known.get(id(call))
+        if known is None:
+            known = self._known[id(call)] = Arguments(self._of_call(call, tuple(parameters), 0))
+        return known
+
+    def _of_call(self, call: nodes.Call, parameters: tuple[str, ...], depth: int) -> Passed:
+        passed = Passed()
+        for index, argument in enumerate(call.args):
+            if isinstance(argument, nodes.Starred) or index >= len(parameters):
+                passed.complete = False
+                break
+            passed.set(parameters[index], argument, always=True)
+        self._keywords(call, passed, depth)
+        return passed
+
+    def _keywords(self, call: nodes.Call, passed: Passed, depth: int) -> None:
+        for keyword in call.keywords:
+            if keyword.arg is not None:
+                passed.set(keyword.arg, keyword.value, always=True)
+            else:
+                passed.merge(self.entries(keyword.value, depth + 1))
+
+    def entries(self, node: Node, depth: int = 0) -> Passed:
+        """What a dictionary holds, by its keys."""
+        origins = self.facts.origins(node)
+        found = [self._of_origin(origin, depth) for origin in origins]
+        if not found:
+            return Passed(complete=False)
+        return _either(found)
+
+    def _of_origin(self, origin: Origin, depth: int) -> Passed:
+        passed = Passed()
+        if depth > _DEEPEST:
+            passed.complete = False
+            return passed
+        match origin:
+            case Expression(node=nodes.Dict(items=items)):
+                for key, value in items:
+                    if isinstance(key, nodes.DictUnpack):
+                        passed.merge(self.entries(value, depth + 1))
+                    elif isinstance(key, nodes.Const):
+                        passed.set(str(key.value), value, always=True)
+                    else:
+                        passed.complete = False
+            case Expression(node=nodes.BinOp(op="|", left=left, right=right)):
+                passed.merge(self.entries(left, depth + 1))
+                passed.merge(self.entries(right, depth + 1))
+            case Made(name="builtins.dict", call=call):
+                for argument in call.args:
+                    passed.merge(self.entries(argument, depth + 1))
+                self._keywords(call, passed, depth)
+            case Result(of=Member(of=base, name="copy")):
+                passed.merge(self._of_origin(base, depth + 1))
+            case Param(unit=unit, name=name) if unit.is_function and unit.node.args.kwarg == name:
+                passed.merge(self._caught(unit, depth))
+            case Expression(node=nodes.Const(value=None)):
+                pass
+            case _:
+                passed.complete = False
+        self._fill(origin, passed, depth)
+        return passed
+
+    def _caught(self, unit: Unit, depth: int) -> Passed:
+        """What the callers of ``unit`` give to its ``**kwargs``."""
+        found = []
+        named = set(unit.parameters)
+        for site in self.facts.graph.sites_of(unit):
+            one = Passed(complete=not site.handed)
+            if not site.handed:
+                self._keywords(site.call, one, depth)
+                for name in named & set(one.values):
+                    del one.values[name]
+                    one.always.discard(name)
+            found.append(one)
+        return _either(found) if found else Passed(complete=False)
+
+    # -- dictionaries that are filled later -------------------------------------------------
+
+    def _fill(self, origin: Origin, passed: Passed, depth: int) -> None:
+        for key, value in self.filled.get(origin, ()):
+            sure = not conditions(value)
+            if key is not None:
+                passed.set(key, value, always=sure)
+                continue
+            more = self.entries(value, depth + 1)
+            if not sure:
+                more.always.clear()
+            passed.merge(more)
+
+    @property
+    def filled(self) -> Mapping[Origin, list[tuple[str | None, Node]]]:
+        """``d["key"] = value`` and ``d.update(...)`` by the dictionary that they fill.
+
+        The key is None where the value is itself a dictionary.
+        """
+        if self._filled is None:
+            self._filled = defaultdict(list)
+            for origin, key, value in self._stores():
+                self._filled[origin].append((key, value))
+        return self._filled
+
+    def _stores(self) -> Iterator[tuple[Origin, str | None, Node]]:
+        for unit in self.facts.units:
+            for store in unit.subscript_stores:
+                key, statement = store.slice, store.parent
+                if isinstance(statement, nodes.Assign) and isinstance(key, nodes.Const):
+                    for origin in self.facts.origins(store.value):
+                        yield origin, str(key.value), statement.value
+        for call, _ in self.facts.calls:
+            func = call.func
+            if isinstance(func, nodes.Attribute) and func.attrname == "update":
+                for origin in self.facts.origins(func.expr):
+                    if isinstance(origin, Expression | Made):
+                        for argument in call.args[:1]:
+                            yield origin, None, argument
+                        for keyword in call.keywords:
+                            if keyword.arg is not None:
+                                yield origin, keyword.arg, keyword.value
+
+    def item(self, base: Origin, key: int | str) -> list[Node]:
+        """The expressions that a dictionary or list may hold under ``key``."""
+        found = [v for name, v in self.filled.get(base, ()) if name == str(key)]
+        if isinstance(base, Expression) and isinstance(base.node, nodes.DictComp):
+            found.append(base.node.value)
+        return found
+
+
+def _either(found: list[Passed]) -> Passed:
+    if len(found) == 1:
+        return found[0]
+    merged = Passed()
+    for one in found:
+        for name, values in one.values.items():
+            merged.values[name].extend(values)
+        merged.complete &= one.complete
+    merged.always = set.intersection(*(one.always for one in found))
+    return merged

@@ -1,0 +1,271 @@
+"""Layer 11, epochs: which loops go through a loader anew, and who tells its sampler so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from astroid import nodes
+
+from ddp_lint.finding import Fix, Related
+from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.flow import always_exits
+from ddp_lint.model.loading import Draw, Loader, Loading, Sampler, name_of
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.origins import Expression, Instance, Made, Member, Origin, inner
+from ddp_lint.model.steps import StepLoop
+from ddp_lint.model.tree import Node, dotted, source
+
+_DRAWING = frozenset({"next", "__next__"})
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A training loop and what it draws its batches from."""
+
+    loop: StepLoop
+    draw: Draw
+
+    @property
+    def loader(self) -> Loader:
+        return self.draw.source.loader
+
+
+def feeds(loading: Loading) -> Iterator[Feed]:
+    """What every step loop of the program draws from."""
+    for loop in loading.facts.steps.loops:
+        seen: set[tuple[int, int]] = set()
+        for node, at in _drawn(loading.facts, loop):
+            for draw in loading.draws(node, at):
+                key = id(draw.source.loader.node), id(draw.at)
+                if key not in seen:
+                    seen.add(key)
+                    yield Feed(loop, draw)
+
+
+def _drawn(facts: Facts, loop: StepLoop) -> Iterator[tuple[Node, Node]]:
+    """Expressions that the loop, or one around it, iterates, each with where that begins."""
+    for around in [loop.node, *(node for node, _ in loop.outer_loops)]:
+        if isinstance(around, nodes.For):
+            yield around.iter, around
+    for happening in loop.calls:
+        call = happening.node
+        assert isinstance(call, nodes.Call)
+        if isinstance(call.func, nodes.Name) and call.func.name == "next" and call.args:
+            yield call.args[0], call
+        elif isinstance(call.func, nodes.Attribute) and call.func.attrname in _DRAWING:
+            yield call.func.expr, call
+
+
+@dataclass(frozen=True)
+class EpochLoop(Spot):
+    """A loop that starts a pass over a loader again and again."""
+
+    unit: Unit
+    feed: Feed
+    sampler: Sampler
+    epochs: Epochs
+
+    @property
+    def loader(self) -> Loader:
+        return self.feed.loader
+
+    @property
+    def sampler_text(self) -> str:
+        """How the sampler can be named: its variable, or through the loader."""
+        if self.sampler.name:
+            return self.sampler.name
+        given = next(iter(self.loader.arguments.given("sampler")), None)
+        if isinstance(given, nodes.Name | nodes.Attribute):
+            return source(given)
+        return f"{self.loader.name}.{self._inside_loader}"
+
+    @property
+    def _inside_loader(self) -> str:
+        direct = [s for node in self.loader.arguments.given("sampler")
+                  for s in self.sampler.loading.samplers_of(node)]  # fmt: skip
+        return "sampler" if self.sampler in direct else "batch_sampler.sampler"
+
+    @property
+    def is_told(self) -> bool:
+        """Whether some ``set_epoch`` of the program reaches the sampler, or may."""
+        return self.epochs.may_be_told(self.sampler)
+
+    @property
+    def related(self) -> tuple[Related, ...]:
+        found = [
+            self.facts.related(
+                self.sampler.node, "this sampler shuffles by its epoch, which stays 0"
+            )
+        ]
+        if self.loader.node.lineno != self.sampler.node.lineno:
+            found.append(self.facts.related(self.loader.node, "this loader deals in its order"))
+        if self.feed.draw.at is not self.node:
+            found.append(self.facts.related(self.feed.draw.at, "here each epoch goes through it"))
+        return tuple(found)
+
+    @property
+    def counter(self) -> str:
+        """The variable that counts the epochs, "" where there is none."""
+        if isinstance(self.node, nodes.For) and isinstance(self.node.target, nodes.AssignName):
+            name = str(self.node.target.name)
+            return "" if name == "_" else name
+        return ""
+
+    @property
+    def fix(self) -> Fix | None:
+        """Tell the sampler at the start of the body, where it can be named there."""
+        call = self.node.iter if isinstance(self.node, nodes.For) else None
+        counts = isinstance(call, nodes.Call) and dotted(call.func).rpartition(".")[2] in (
+            "range",
+            "trange",
+        )
+        if not self.counter or not counts:
+            return None
+        told = self._reachable()
+        if told is None:
+            return None
+        text = f"{told}.set_epoch({self.counter})"
+        if self._may_be_missing:
+            return None
+        edit = self.facts.insert_inside(self.node, text)
+        return Fix(f"Call `{text}` at the start of each epoch", (edit,), safe=True)
+
+    @property
+    def _may_be_missing(self) -> bool:
+        return any(
+            not isinstance(o, Made) or o.call is not self.sampler.node
+            for node in self.loader.sampler_nodes
+            for o in self.facts.origins(node)
+            if self._inside_loader == "sampler"
+        )
+
+    def _reachable(self) -> str | None:
+        """An expression for the sampler that means the same at the epoch loop."""
+        for node, path in ((self.sampler.node, ""), (self.loader.node, f".{self._inside_loader}")):
+            name = self._name_here(node)
+            if name:
+                return f"{name}{path}"
+        return None
+
+    def _name_here(self, made: Node) -> str:
+        name = name_of(made)
+        at = self.facts.values.unit_of(made)
+        if not name:
+            return ""
+        if "." in name:
+            same = at.owner is not None and at.owner is self.unit.owner
+            return name if same and name.startswith(f"{at.self_name}.") else ""
+        if at is self.unit or (at is self.unit.module.body and name not in self.unit.bindings):
+            return name
+        return ""
+
+
+class Epochs:
+    """Epoch loops of one program, and the calls of ``set_epoch`` in it."""
+
+    def __init__(self, loading: Loading) -> None:
+        self.loading = loading
+        self.facts = loading.facts
+
+    @cached_property
+    def feeds(self) -> list[Feed]:
+        return list(feeds(self.loading))
+
+    @cached_property
+    def loops(self) -> list[EpochLoop]:
+        """Loops in which a training loop goes through a loader with a distributed sampler anew."""
+        found: dict[tuple[int, int], EpochLoop] = {}
+        for feed in self.feeds:
+            if feed.draw.source.owned:
+                continue
+            for sampler in feed.loader.samplers:
+                made_in = {
+                    id(node)
+                    for node, _ in self.facts.steps.loops_outside(
+                        sampler.node, self.facts.values.unit_of(sampler.node)
+                    )
+                }
+                for node, unit in feed.draw.loops:
+                    if id(node) in made_in or _turns_once(node):
+                        continue
+                    loop = EpochLoop(self.facts, node, unit, feed, sampler, self)
+                    found.setdefault((id(node), id(sampler.node)), loop)
+                    break
+        return list(found.values())
+
+    # -- who is told ------------------------------------------------------------------------
+
+    @cached_property
+    def _receivers(self) -> list[Node]:
+        found: list[Node] = []
+        for call, _ in self.facts.calls:
+            func = call.func
+            if isinstance(func, nodes.Attribute) and func.attrname == "set_epoch":
+                found.append(func.expr)
+            elif (
+                dotted(func) == "getattr" and len(call.args) > 1 and _says_set_epoch(call.args[1])
+            ):
+                found.append(call.args[0])
+        return found
+
+    def may_be_told(self, sampler: Sampler) -> bool:
+        return any(
+            self._may_be(origin, sampler)
+            for receiver in self._receivers
+            for origin in self.facts.origins(receiver)
+        )
+
+    def _may_be(self, origin: Origin, sampler: Sampler) -> bool:
+        match origin:
+            case Expression():
+                return False
+            case Made(call=call) if call is sampler.node:
+                return True
+            case Made(call=call):
+                role = self.facts.roles.role(origin)
+                if role == "loader":
+                    return sampler in self.loading.loader(call).samplers
+                return role == "" and self._mentions(call, sampler)
+            case Instance(cls=cls):
+                # A method of the project tells what it tells in its own text, seen above.
+                return not any("set_epoch" in c.methods for c in self.facts.values.mro(cls))
+            case Member():
+                base = list(inner(origin))[-1]
+                if isinstance(base, Made) and self.facts.roles.role(base) in (
+                    "loader",
+                    "batch sampler",
+                ):
+                    return self._may_be(base, sampler)
+                return True
+        return True
+
+    def _mentions(self, call: nodes.Call, sampler: Sampler) -> bool:
+        given = [*call.args, *(k.value for k in call.keywords)]
+        for node in given:
+            for origin in self.facts.origins(node):
+                if isinstance(origin, Made) and (
+                    origin.call is sampler.node
+                    or sampler in (self.loading.loader(origin.call).samplers
+                                   if self.facts.roles.role(origin) == "loader" else [])
+                ):  # fmt: skip
+                    return True
+        return False
+
+
+def _turns_once(loop: Node) -> bool:
+    """A loop whose body runs once: ``range(1)``, or one that always leaves."""
+    if isinstance(loop, nodes.For):
+        call = loop.iter
+        if isinstance(call, nodes.Call) and dotted(call.func) == "range" and len(call.args) == 1:
+            argument = call.args[0]
+            return isinstance(argument, nodes.Const) and argument.value == 1
+        if isinstance(call, nodes.List | nodes.Tuple):
+            return len(call.elts) == 1
+    leaves = always_exits(loop.body)
+    return leaves is not None and not isinstance(leaves, nodes.Continue)
+
+
+def _says_set_epoch(node: Node) -> bool:
+    return isinstance(node, nodes.Const) and node.value == "set_epoch"

@@ -6,6 +6,7 @@ Counted: the values that the host takes from the device in twenty steps, and at 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch.nn.functional import cross_entropy
@@ -30,12 +31,15 @@ def bad() -> Seen:
     model = DistributedDataParallel(make_model().to(gpu))
     optimizer = SGD(model.parameters(), lr=0.1)
     dataset = make_dataset(16 * STEPS * world_size())
-    loader = DataLoader(dataset, batch_size=16, sampler=DistributedSampler(dataset))
+    sampler: DistributedSampler[Any] = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=16, sampler=sampler, pin_memory=True)
     running = 0.0
     with host_reads() as reads:
         for inputs, targets in loader:
+            inputs = inputs.to(gpu, non_blocking=True)
+            targets = targets.to(gpu, non_blocking=True)
             optimizer.zero_grad()
-            loss = cross_entropy(model(inputs.to(gpu)), targets.to(gpu))
+            loss = cross_entropy(model(inputs), targets)
             loss.backward()
             optimizer.step()
             running += loss.item()  # DDP101
@@ -47,13 +51,16 @@ def good() -> Seen:
     model = DistributedDataParallel(make_model().to(gpu))
     optimizer = SGD(model.parameters(), lr=0.1)
     dataset = make_dataset(16 * STEPS * world_size())
-    loader = DataLoader(dataset, batch_size=16, sampler=DistributedSampler(dataset))
+    sampler: DistributedSampler[Any] = DistributedSampler(dataset)
+    loader = DataLoader(dataset, batch_size=16, sampler=sampler, pin_memory=True)
     running = 0.0
     total = torch.zeros((), device=gpu)
     with host_reads() as reads:
         for step, (inputs, targets) in enumerate(loader):
+            inputs = inputs.to(gpu, non_blocking=True)
+            targets = targets.to(gpu, non_blocking=True)
             optimizer.zero_grad()
-            loss = cross_entropy(model(inputs.to(gpu)), targets.to(gpu))
+            loss = cross_entropy(model(inputs), targets)
             loss.backward()
             optimizer.step()
             total += loss.detach()

@@ -27,12 +27,14 @@ def bad() -> Seen:
     model = make_model().to(gpu)
     optimizer = SGD(model.parameters(), lr=0.1)
     scaler = torch.amp.GradScaler(gpu.type)  # DDP208
-    loader = DataLoader(make_dataset(16 * STEPS), batch_size=16)
+    loader = DataLoader(make_dataset(16 * STEPS), batch_size=16, pin_memory=True)
     with host_reads() as reads:
         for inputs, targets in loader:
+            inputs = inputs.to(gpu, non_blocking=True)
+            targets = targets.to(gpu, non_blocking=True)
             optimizer.zero_grad()
             with torch.autocast(gpu.type, torch.bfloat16):
-                loss = cross_entropy(model(inputs.to(gpu)), targets.to(gpu))
+                loss = cross_entropy(model(inputs), targets)
             scaler.scale(loss).backward()
             scaler.step(optimizer)
             scaler.update()
@@ -43,12 +45,14 @@ def good() -> Seen:
     gpu = device()
     model = make_model().to(gpu)
     optimizer = SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(make_dataset(16 * STEPS), batch_size=16)
+    loader = DataLoader(make_dataset(16 * STEPS), batch_size=16, pin_memory=True)
     with host_reads() as reads:
         for inputs, targets in loader:
+            inputs = inputs.to(gpu, non_blocking=True)
+            targets = targets.to(gpu, non_blocking=True)
             optimizer.zero_grad()
             with torch.autocast(gpu.type, torch.bfloat16):
-                loss = cross_entropy(model(inputs.to(gpu)), targets.to(gpu))
+                loss = cross_entropy(model(inputs), targets)
             loss.backward()
             optimizer.step()
     return {"reads": reads.count, "scale": None}

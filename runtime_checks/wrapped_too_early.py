@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -23,7 +24,7 @@ SETTINGS = {"batch": [16, 32], "tensors": 4}
 
 
 def bad() -> Seen:
-    gpu = device()
+    gpu = where_fsdp_runs()
     inputs, targets = make_dataset(16)[:]
     model = make_model().to(gpu)
     optimizer = SGD(model.parameters(), lr=0.1)  # DDP513
@@ -36,7 +37,7 @@ def bad() -> Seen:
 
 
 def good() -> Seen:
-    gpu = device()
+    gpu = where_fsdp_runs()
     inputs, targets = make_dataset(16)[:]
     model = make_model().to(gpu)
     fully_shard(model, mesh=init_device_mesh(gpu.type, (world_size(),)))
@@ -46,6 +47,11 @@ def good() -> Seen:
     loss.backward()
     optimizer.step()
     return {"changed": changed(before, shards(model))}
+
+
+def where_fsdp_runs() -> torch.device:
+    """The GPU where each rank has one; gloo lacks what FSDP needs for GPU tensors."""
+    return device() if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
 def shards(model: nn.Module) -> list[torch.Tensor]:

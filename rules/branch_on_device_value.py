@@ -1,4 +1,80 @@
-"""Page to come."""
+"""Python decides on the value of a device tensor on every training step.
+
+`if torch.isnan(loss)`, `assert loss < limit` and `math.isfinite(loss)` have to know the value.
+Python cannot take either branch before the device has computed it, so the host waits as it
+does for `.item()`: one read per step in the proof, none when the device decides.
+
+A loss that is not finite is better caught every N steps, where it still stops the run early
+enough, or handled on the device: `torch.where` drops it without asking. With a GradScaler
+neither is needed, it skips steps with gradients that are not finite.
+
+Bad:
+
+```python
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+device = torch.device("cuda")
+data = TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,)))
+loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4)
+model = torch.nn.Linear(32, 10).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in loader:
+    loss = torch.nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
+    if torch.isnan(loss):  # DDP102
+        raise RuntimeError("the loss is not a number")
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+Good (asked now and then):
+
+```python
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+device = torch.device("cuda")
+data = TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,)))
+loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4)
+model = torch.nn.Linear(32, 10).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step, (images, labels) in enumerate(loader):
+    loss = torch.nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
+    if step % 100 == 0 and torch.isnan(loss):
+        raise RuntimeError("the loss is not a number")
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+Good (decided on the device):
+
+```python
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+device = torch.device("cuda")
+data = TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,)))
+loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4)
+model = torch.nn.Linear(32, 10).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in loader:
+    loss = torch.nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
+    loss = torch.where(torch.isfinite(loss), loss, torch.zeros_like(loss))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+Cannot see: a value that was copied to the host earlier without waiting and is looked at one
+step later, as asynchronous loggers do.
+
+References:
+
+* pytorch/pytorch#44103
+* `torch.cuda.set_sync_debug_mode` in the PyTorch documentation
+"""
 
 from __future__ import annotations
 
@@ -9,9 +85,8 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP102", level="warning")
 def check(program: Program) -> Findings:
     for branch in program.branches:
-        if branch.on_every_step:
-            yield branch.finding(
-                f"`{branch.test_text}` is decided in Python on every step: the host waits for the "
-                "device each time; decide on the device, or check every N steps",
-                related=branch.chain,
-            )
+        yield branch.finding(
+            f"`{branch.test_text}` is decided in Python on every step, so the host waits for the "
+            "device each time; decide on the device, or check every N steps",
+            related=branch.chain,
+        )

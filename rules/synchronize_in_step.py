@@ -1,4 +1,80 @@
-"""Page to come."""
+"""Every training step waits for the device, or for the other ranks.
+
+`torch.cuda.synchronize()` empties the queue of kernels that keeps the device busy while Python
+prepares the next step. `dist.barrier()` adds a collective that carries nothing (one per step
+in the proof, with the same parameters in the end): the gradient all-reduce already keeps the
+ranks together. Both are mostly left over from timing or from debugging.
+
+Correct results never need either of them in the step: reads synchronize by themselves, and
+collectives are ordered. To time a step use CUDA events, or synchronize every N steps and
+divide.
+
+Bad:
+
+```python
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+device = torch.device("cuda")
+data = TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,)))
+loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4)
+model = torch.nn.Linear(32, 10).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in loader:
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(images.to(device)), labels.to(device)).backward()
+    optimizer.step()
+    torch.cuda.synchronize()  # DDP103
+```
+
+Good:
+
+```python
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+device = torch.device("cuda")
+data = TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,)))
+loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4)
+model = torch.nn.Linear(32, 10).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in loader:
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(images.to(device)), labels.to(device)).backward()
+    optimizer.step()
+```
+
+Good (timed every 100 steps):
+
+```python
+import time
+
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+device = torch.device("cuda")
+data = TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,)))
+loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4)
+model = torch.nn.Linear(32, 10).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+began = time.perf_counter()
+for step, (images, labels) in enumerate(loader, start=1):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(images.to(device)), labels.to(device)).backward()
+    optimizer.step()
+    if step % 100 == 0:
+        torch.cuda.synchronize()
+        print((time.perf_counter() - began) / step)
+```
+
+Cannot see: what an option is set to. A wait that the user switches on, to profile for
+instance, is not reported.
+
+References:
+
+* ByteDance-Seed/VeOmni#938
+* `torch.cuda.Event` in the PyTorch documentation
+"""
 
 from __future__ import annotations
 
@@ -9,8 +85,10 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP103", level="warning", fixes="unsafe")
 def check(program: Program) -> Findings:
     for wait in program.waits:
-        if wait.always:
+        if wait.updates and wait.at_every_update:
             yield wait.finding(
-                f"`{wait.text}` runs on every step: the device idles while the host catches up",
+                f"`{wait.text}` runs on every step: the device idles until Python has queued the "
+                "next one; remove it",
                 related=wait.chain,
+                fix=wait.removal,
             )

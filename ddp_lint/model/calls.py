@@ -74,12 +74,34 @@ class Wiring:
     def __init__(self, values: Values) -> None:
         self.values = values
         self._wires: dict[int, list[Wire]] = {}
+        self.stores: dict[int, nodes.Call] = {}
 
     def of(self, unit: Unit) -> list[Wire]:
         known = self._wires.get(id(unit))
         if known is None:
-            known = self._wires[id(unit)] = [self._wire(call) for call in unit.calls]
+            known = self._wires[id(unit)] = [self._wire(call) for call in self._calls(unit)]
         return known
+
+    def _calls(self, unit: Unit) -> Iterator[nodes.Call]:
+        yield from unit.calls
+        if "__setitem__" in self.values.method_names:
+            for store in unit.subscript_stores:
+                yield self._store(store)
+
+    def _store(self, store: nodes.Subscript) -> nodes.Call:
+        """``box[key] = value`` as the call that it is: ``box.__setitem__(key, value)``."""
+        statement = store.parent
+        where = {
+            "lineno": store.lineno, "col_offset": store.col_offset,
+            "end_lineno": store.end_lineno, "end_col_offset": store.end_col_offset,
+        }  # fmt: skip
+        call = nodes.Call(parent=statement, **where)
+        func = nodes.Attribute("__setitem__", parent=call, **where)
+        func.postinit(store.value)
+        value = getattr(statement, "value", None)
+        call.postinit(func, [store.slice, *([value] if value is not None else [])], [])
+        self.stores[id(store)] = call
+        return call
 
     def _wire(self, call: nodes.Call) -> Wire:
         entered: list[Unit] = []

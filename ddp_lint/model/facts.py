@@ -6,6 +6,7 @@ data, collectives) and speak of it in nouns; they all stand on these facts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,17 +16,21 @@ from astroid import nodes
 
 from ddp_lint.finding import Draft, Edit, Fix, Level, Place, Related
 from ddp_lint.model.calls import CallGraph, Wiring
+from ddp_lint.model.flow import Condition, always_exits
 from ddp_lint.model.gates import Kind, kind_of_test
-from ddp_lint.model.guards import Audience, Guards
+from ddp_lint.model.guards import RANKS, Audience, Guards
 from ddp_lint.model.modules import Module, Unit
 from ddp_lint.model.origins import Api, Folder, Made, Origins
 from ddp_lint.model.ranks import Ranks
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import Happening, StepLoop, Steps
 from ddp_lint.model.tensors import Tensors
-from ddp_lint.model.tree import Node, ancestors, dotted, position, source, statement
+from ddp_lint.model.tree import Node, ancestors, dotted, position, source, statement, walk
 
-Often = Literal["every step", "some steps", "on a flag", "unknown"]
+Often = Literal["every step", "each update", "some steps", "on a flag", "unknown"]
+
+
+_ENVIRONMENT = re.compile(r"is_available|device|cuda|distributed|world_size|is_initialized|amp|n_gpu")
 
 
 class Facts:
@@ -92,26 +97,66 @@ class Facts:
 
         Rank guards do not count: one rank that waits holds up all others.
         """
-        answer: Often = "every step"
         if any(
             isinstance(parent, nodes.ExceptHandler)
             for node in (*(call for call, _ in happening.chain), happening.node)
             for _, parent in ancestors(node)
         ):
             return "unknown"
-        for condition, _ in loop.conditions_of(happening):
+        if _leaves_the_loop(happening, loop):
+            return "unknown"
+        found: set[Often] = {"every step"}
+        for condition, unit in loop.conditions_of(happening):
             kind = self.kind_of_test(condition.test, loop)
             if kind == "gate":
-                return "some steps"
-            if kind == "data":
-                answer = "unknown"
-            elif kind == "flag" and answer == "every step":
-                answer = "on a flag"
-        return answer
+                if not self._gates_the_update(condition, loop, unit):
+                    return "some steps"
+                found.add("each update")
+            elif kind == "data":
+                # Leaving on bad data (a loss that is not finite, an empty batch) is the
+                # exception; what stands behind it runs on every ordinary step.
+                if condition.exit is None:
+                    found.add("unknown")
+            elif kind == "flag":
+                found.add("on a flag")
+        order: tuple[Often, ...] = ("unknown", "each update", "on a flag", "every step")
+        return next(often for often in order if often in found)
+
+    def _gates_the_update(self, condition: Condition, loop: StepLoop, unit: Unit) -> bool:
+        """Whether the optimizer steps under the same condition: the gate of an accumulation."""
+        text = condition.test.as_string(), condition.holds
+        for happening in loop.calls:
+            if self.steps.is_optimizer_step(happening.node):
+                for other, where in loop.conditions_of(happening):
+                    if other.test is condition.test:
+                        return True
+                    if where is unit and (other.test.as_string(), other.holds) == text:
+                        return True
+        return False
 
     def kind_of_test(self, test: Node, loop: StepLoop | None) -> Kind:
         """What a condition decides on: the rank, which step it is, data, or a setting."""
         return kind_of_test(self, test, loop)
+
+    def asks_environment(self, test: Node) -> bool:
+        """``torch.cuda.is_available()``, ``world_size > 1``, ``device.type == "cuda"``: what the
+        machine or the job is."""
+        return all(self.guards.truth(test, rank) is not None for rank in RANKS) or (
+            _ENVIRONMENT.search(test.as_string()) is not None
+        )
+
+    @cached_property
+    def store_true_options(self) -> frozenset[str]:
+        """Options of the command line that are off unless asked for."""
+        found = set()
+        for call, _ in self.calls:
+            if isinstance(call.func, nodes.Attribute) and call.func.attrname == "add_argument":
+                values = {k.arg: getattr(k.value, "value", None) for k in call.keywords}
+                if values.get("action") != "store_true":
+                    continue
+                names = [a.value for a in call.args if isinstance(a, nodes.Const)]
+                found.update(str(name).lstrip("-").replace("-", "_") for name in names)
+        return frozenset(found)
 
     # -- speaking ---------------------------------------------------------------------------
 
@@ -177,6 +222,41 @@ class Facts:
         place = file.place(end, column, end, column)
         return Edit(place, f"{_newline(file.text)}{indent}{text}")
 
+    def delete(self, node: Node) -> Edit | None:
+        """Delete the statement that is nothing but ``node``; ``pass`` where it stands alone."""
+        at = statement(node)
+        if not isinstance(at, nodes.Expr) or at.value is not node:
+            return None
+        file = self.values.module_of(node).source
+        first, last = at.fromlineno or 1, at.end_lineno or at.fromlineno or 1
+        before = file.lines[first - 1][: len(_indent(file.lines[first - 1]))]
+        alone = all(
+            len(getattr(at.parent, part, [])) == 1
+            for part in ("body", "orelse", "finalbody")
+            if isinstance(getattr(at.parent, part, None), list)
+            and any(one is at for one in getattr(at.parent, part))
+        )
+        rest = file.lines[last - 1].encode()[at.end_col_offset :].strip()
+        if alone or (at.col_offset or 0) != len(before.encode()) or rest:
+            return Edit(self.exact(at), "pass")
+        return Edit(file.place(first, 0, last + 1, 0), "")
+
+    def only_added_and_shown(self, name: str, at: Node) -> bool:
+        """Whether a sum is started as a number, added to, and used for nothing but arithmetic
+        and output: then it may be a tensor as well."""
+        unit = self.values.unit_of(at)
+        for binding in unit.bindings.get(name, ()):
+            started = isinstance(binding.value, nodes.Const) and binding.value.value in (0, 0.0)
+            if not started and binding.value is not at:
+                return False
+        for use in walk(unit.node):
+            if isinstance(use, nodes.Name) and use.name == name:
+                if not isinstance(use.parent, nodes.BinOp | nodes.FormattedValue | nodes.Return):
+                    return False
+                if isinstance(use.parent, nodes.Return):
+                    return False
+        return True
+
     def insert_inside(self, block: Node, text: str) -> Edit:
         """A new first statement in the body of a compound statement."""
         return self.insert_before(block.body[0], text)
@@ -201,6 +281,21 @@ class Spot:
         level: Level | None = None,
     ) -> Draft:
         return self.facts.draft(self.node, message, related, fix, level)
+
+
+def _leaves_the_loop(happening: Happening, loop: StepLoop) -> bool:
+    """Whether this stands in a block that ends the run: ``print(loss); sys.exit(1)``."""
+    for node in (*(call for call, _ in happening.chain), happening.node):
+        for child, parent in ancestors(node):
+            if parent is loop.node:
+                break
+            if isinstance(parent, nodes.If):
+                body = parent.body if any(child is one for one in parent.body) else parent.orelse
+                if any(child is one for one in body):
+                    last = always_exits(body)
+                    if isinstance(last, nodes.Raise | nodes.Break | nodes.Expr):
+                        return True
+    return False
 
 
 def called_name(call: nodes.Call) -> str:

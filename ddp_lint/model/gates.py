@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 from astroid import nodes
 
 from ddp_lint.model.flow import reaching
-from ddp_lint.model.modules import Binding
+from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.steps import StepLoop
 from ddp_lint.model.tree import Node, dotted, is_within, walk
 
@@ -27,6 +28,8 @@ _GATE_ATTRIBUTES = frozenset(
      "should_run", "every", "every_n", "should_stop"}
 )  # fmt: skip
 _DEEPEST = 4
+_LOOKING = re.compile(r"debug|verbose|profil|benchmark|timing|time_|trace|wall_?clock|breakdown|sync", re.I)
+_ORDINARY = re.compile(r"amp|fp16|bf16|half|dist|ddp|cuda|gpu|wandb|track|log|tensorboard|multi", re.I)
 
 
 def kind_of_test(facts: Facts, test: Node, loop: StepLoop | None) -> Kind:
@@ -73,18 +76,19 @@ def _is_gate(facts: Facts, test: Node, loop: StepLoop | None, depth: int) -> boo
 
 def _counts(facts: Facts, node: nodes.Compare, loop: StepLoop) -> bool:
     """A comparison of the loop's own counter: ``i == 0``, ``step < warmup``, ``i == last``."""
-    if not isinstance(loop.node, nodes.For) or len(node.ops) != 1:
+    if len(node.ops) != 1 or node.ops[0][0] in ("is", "is not"):
         return False
     for side in (node.left, node.ops[0][1]):
         for name in walk(side):
             if not isinstance(name, nodes.Name):
                 continue
             for binding in _bindings(facts, name):
-                if is_within(binding.node, loop.node.target) and _is_counter(loop.node, binding):
-                    return True
+                if isinstance(loop.node, nodes.For) and is_within(binding.node, loop.node.target):
+                    if _is_counter(loop.node, binding):
+                        return True
                 if binding.path == ("aug",) and is_within(binding.node, loop.node):
                     value = getattr(binding.value, "value", None)
-                    if isinstance(value, nodes.Const) and value.value == 1:
+                    if value is not None and facts.tensors.on_host(value):
                         return True
     return False
 
@@ -137,12 +141,37 @@ def _bindings(facts: Facts, node: Node) -> list[Binding]:
     if isinstance(node, nodes.Name):
         unit = facts.values.unit_of(node)
         first = unit
-        at = unit
+        at: Unit | None = unit
         while at is not None:
             if node.name in at.bindings:
                 return reaching(at, node.name, node) if at is first else at.bindings[node.name]
-            at = at.outer  # type: ignore[assignment]
+            at = at.outer
     return []
+
+
+def is_switch(facts: Facts, test: Node) -> bool:
+    """Whether a setting is one that somebody turns on to look into a run, and is off otherwise.
+
+    Known by its name (debug, profile, timing), by ``action="store_true"`` or by a default of
+    False.
+    """
+    if _LOOKING.search(test.as_string()):
+        return True
+    for node in walk(test):
+        if isinstance(node, nodes.Attribute) and node.attrname in facts.store_true_options:
+            return not _is_ordinary(node.attrname)
+        if isinstance(node, nodes.Name):
+            for binding in _bindings(facts, node):
+                if binding.path == ("param",):
+                    default = facts.values.unit_of(binding.node).default_of(binding.name)
+                    if isinstance(default, nodes.Const) and default.value is False:
+                        return not _is_ordinary(binding.name)
+    return False
+
+
+def _is_ordinary(name: str) -> bool:
+    """Settings that a training run has on as a matter of course."""
+    return _ORDINARY.search(name) is not None
 
 
 def _is_callee(node: Node) -> bool:

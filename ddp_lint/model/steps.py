@@ -24,16 +24,20 @@ DEEPEST_CALL = 7
 MOST_HAPPENINGS = 2500
 MOST_VISITS = 3
 
+#: What a framework hands such a method that lies on the device.
+HOOK_TENSORS = frozenset({"batch", "outputs", "loss", "inputs", "output"})
 #: Methods that a framework calls for every batch, by the base class of the object.
 STEP_HOOKS: dict[str, frozenset[str]] = {
     "LightningModule": frozenset({"training_step", "on_train_batch_end", "on_train_batch_start",
                                   "on_before_optimizer_step", "on_after_backward"}),
     "Trainer": frozenset({"training_step", "compute_loss"}),
-    "TrainerCallback": frozenset({"on_step_end", "on_step_begin", "on_substep_end"}),
+    "TrainerCallback": frozenset({"on_step_end", "on_step_begin", "on_substep_end",
+                                  "on_pre_optimizer_step", "on_optimizer_step"}),
     "Callback": frozenset({"on_train_batch_end", "on_train_batch_start", "batch_end", "batch_start",
-                           "after_train_iter", "before_train_iter"}),
+                           "after_loss", "after_backward", "after_train_iter", "before_train_iter"}),
     "Hook": frozenset({"after_train_iter", "before_train_iter"}),
 }  # fmt: skip
+_HOOK_NAMES = frozenset().union(*STEP_HOOKS.values())
 _HOOK_PACKAGES = ("lightning", "pytorch_lightning", "transformers", "composer", "mmengine", "mmcv", "trl")
 
 
@@ -59,6 +63,7 @@ class Steps:
         self.guards = guards
         self._sequences: dict[int, list[Node]] = {}
         self._backward_units: dict[int, bool] = {}
+        self._step_units: dict[int, bool] = {}
 
     # -- what a unit runs, in order ---------------------------------------------------------
 
@@ -102,6 +107,53 @@ class Steps:
             for call in unit.calls
         )
         self._backward_units[id(unit)] = found
+        return found
+
+    def is_optimizer_step(self, call: nodes.Call) -> bool:
+        """``optimizer.step()``, ``scaler.step(optimizer)``, an engine's step: parameters change."""
+        func = call.func
+        if not isinstance(func, nodes.Attribute) or func.attrname not in ("step", "optimizer_step"):
+            return False
+        if self.graph.targets_of(call):
+            return False  # a method of the project, which is entered instead
+        name = dotted(func.expr).rpartition(".")[2].lower()
+        return not any(word in name for word in ("sched", "prof", "env", "bar", "progress", "self"))
+
+    def reaches_step(self, unit: Unit) -> bool:
+        """Whether ``unit`` updates parameters, directly or through calls."""
+        known = self._step_units.get(id(unit))
+        if known is not None:
+            return known
+        self._step_units[id(unit)] = False
+        found = any(
+            self.is_optimizer_step(call)
+            or any(self.reaches_step(target) for target in self.graph.targets_of(call))
+            for call in unit.calls
+        )
+        self._step_units[id(unit)] = found
+        return found
+
+    def loop_steps(self, loop: Node) -> bool:
+        """Whether an iteration of ``loop`` can update parameters."""
+        return any(
+            self.is_optimizer_step(node)
+            or any(self.reaches_step(target) for target in self.graph.targets_of(node))
+            for node in walk_scope(loop)
+            if isinstance(node, nodes.Call)
+        )
+
+    @cached_property
+    def windows(self) -> list[StepLoop]:
+        """The loops whose iteration is one update made of several passes of a step loop."""
+        found: list[StepLoop] = []
+        for step in self.loops:
+            if step.is_hook or self.loop_steps(step.node):
+                continue
+            for loop, unit in step.outer_loops:
+                if self.loop_steps(loop):
+                    if all(known.node is not loop for known in found):
+                        found.append(StepLoop(self, loop, unit))
+                    break
         return found
 
     # -- the loops --------------------------------------------------------------------------
@@ -167,13 +219,18 @@ class Steps:
 
     def _hooks(self) -> Iterator[StepLoop]:
         for unit in self.graph.units:
-            if unit.owner is None:
-                continue
-            for base in self.graph.values.external_bases(unit.owner):
-                package, _, name = base.partition(".")[0], "", base.rpartition(".")[2]
-                if package in _HOOK_PACKAGES and unit.name in STEP_HOOKS.get(_kind(name), ()):
-                    yield StepLoop(self, unit.node, unit)
-                    break
+            if self.is_hook(unit):
+                yield StepLoop(self, unit.node, unit)
+
+    def is_hook(self, unit: Unit) -> bool:
+        """Whether a framework calls this method for every batch."""
+        if unit.owner is None or unit.name not in _HOOK_NAMES:
+            return False
+        for base in self.graph.values.external_bases(unit.owner):
+            package, name = base.partition(".")[0], base.rpartition(".")[2]
+            if package in _HOOK_PACKAGES and unit.name in STEP_HOOKS.get(_kind(name), ()):
+                return True
+        return False
 
     def loops_outside(self, node: Node, unit: Unit) -> list[tuple[Node, Unit]]:
         """The loops that run ``node`` again and again: those around it in its unit, innermost
@@ -212,12 +269,21 @@ class Steps:
         found: list[Happening] = []
         for statement in body:
             for node in self.sequence(statement):
-                if isinstance(node, nodes.Call) and self.graph.targets_of(node):
+                call = self._call_of(node)
+                if call is not None and self.graph.targets_of(call):
                     inside: list[Happening] = []
-                    self._enter(node, unit, (), inside, {})
+                    self._enter(call, unit, (), inside, {})
                     found.extend(inside)
                 found.append(Happening(node, unit, ()))
         return found
+
+    def _call_of(self, node: Node) -> nodes.Call | None:
+        """The call that a node makes: its own, or ``__setitem__`` of what it stores into."""
+        if isinstance(node, nodes.Call):
+            return node
+        if isinstance(node, nodes.Subscript):
+            return self.graph.wiring.stores.get(id(node))
+        return None
 
     def _enter(
         self,
@@ -239,8 +305,9 @@ class Steps:
                 for node in self.sequence(statement):
                     if len(found) > MOST_HAPPENINGS:
                         return
-                    if isinstance(node, nodes.Call) and len(inner_chain) < DEEPEST_CALL:
-                        self._enter(node, target, inner_chain, found, visits)
+                    inner = self._call_of(node)
+                    if inner is not None and len(inner_chain) < DEEPEST_CALL:
+                        self._enter(inner, target, inner_chain, found, visits)
                     found.append(Happening(node, target, inner_chain))
 
 

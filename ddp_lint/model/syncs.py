@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from astroid import nodes
 
-from ddp_lint.finding import Related
+from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import reaching
-from ddp_lint.model.origins import Api, Made
+from ddp_lint.model.gates import is_switch
+from ddp_lint.model.modules import Binding, Unit
+from ddp_lint.model.origins import Made
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.torch_api import BARRIERS, EMPTY_CACHE, SYNCHRONIZE
-from ddp_lint.model.tree import Node, dotted, is_within, source, walk
+from ddp_lint.model.tree import Node, dotted, source, statement, walk
 from ddp_lint.model.values import argument_for
 
 _READS = frozenset({"item", "cpu", "tolist", "numpy"})
-_CONVERSIONS = frozenset({"builtins.float", "builtins.int", "builtins.bool"})
+_CONVERSIONS = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.str"})
 _TESTS = frozenset({"math.isfinite", "math.isnan", "math.isinf", "numpy.isnan", "numpy.isfinite",
                     "numpy.isinf"})  # fmt: skip
-_DEBUGGING = re.compile(r"debug|verbose|profil|benchmark|timing|time_|trace|wall_?clock|breakdown", re.I)
+_ORDERING = frozenset({"builtins.max", "builtins.min", "builtins.sorted"})
+_LOG_METHODS = frozenset({"info", "warning", "error", "critical", "warn"})
+_LOGGER_NAMES = frozenset({"logger", "log", "logging", "_logger"})
 
 
 @dataclass(frozen=True)
@@ -37,21 +40,47 @@ class StepSpot(Spot):
 
     @property
     def on_every_step(self) -> bool:
-        """On each iteration, or on each one while a setting that is not for debugging is on."""
+        """On each iteration, or on each one while a setting is on that is not for debugging."""
         often = self.facts.how_often(self.loop, self.happening)
-        return often == "every step" or (often == "on a flag" and not self.for_debugging)
+        return often == "every step" or (often == "on a flag" and not self.switched_on)
 
     @property
-    def always(self) -> bool:
-        """On each iteration, whatever the settings."""
-        return self.facts.how_often(self.loop, self.happening) == "every step"
+    def at_every_update(self) -> bool:
+        """On each iteration or each optimizer step, whatever the user chooses."""
+        often = self.facts.how_often(self.loop, self.happening)
+        return often in ("every step", "each update") or (
+            often == "on a flag" and self.only_environment
+        )
 
     @property
-    def for_debugging(self) -> bool:
+    def switched_on(self) -> bool:
+        """Only while somebody looks into the run: a debug or profile switch."""
         return any(
-            _DEBUGGING.search(source(condition.test))
+            is_switch(self.facts, condition.test)
             for condition, _ in self.loop.conditions_of(self.happening)
         )
+
+    @property
+    def only_environment(self) -> bool:
+        """The conditions ask what the machine or the job is, not what the user wants."""
+        return all(
+            self.facts.kind_of_test(condition.test, self.loop) != "flag"
+            or self.facts.asks_environment(condition.test)
+            for condition, _ in self.loop.conditions_of(self.happening)
+        )
+
+    @property
+    def updates(self) -> bool:
+        """Whether the loop trains: parameters are updated in it, or by the framework."""
+        return self.loop.is_hook or self.facts.steps.loop_steps(self.loop.node) or any(
+            self.facts.steps.loop_steps(outer) for outer, _ in self.loop.outer_loops
+        )
+
+    @property
+    def removal(self) -> Fix | None:
+        """Delete the statement, where the call is all of it."""
+        edit = self.facts.delete(self.node)
+        return None if edit is None else Fix(f"Remove `{self.text}`", (edit,), safe=False)
 
 
 @dataclass(frozen=True)
@@ -64,6 +93,20 @@ class HostRead(StepSpot):
     @property
     def value_text(self) -> str:
         return source(self.value)
+
+    @property
+    def deferral(self) -> Fix | None:
+        """``total += loss.item()`` becomes ``total += loss.detach()`` where the sum is only
+        added to, and read later."""
+        at = statement(self.node)
+        if self.how != ".item()" or not isinstance(at, nodes.AugAssign) or at.value is not self.node:
+            return None
+        if at.op != "+=" or not isinstance(at.target, nodes.AssignName):
+            return None
+        if not self.facts.only_added_and_shown(at.target.name, at):
+            return None
+        edit = Edit(self.facts.exact(self.node), f"{self.value.as_string()}.detach()")
+        return Fix("Keep the sum on the device", (edit,), safe=False)
 
 
 @dataclass(frozen=True)
@@ -78,71 +121,119 @@ class Branch(StepSpot):
 
 
 def _spots(facts: Facts) -> Iterator[tuple[StepLoop, Happening]]:
-    for loop in facts.steps.loops:
+    for loop in [*facts.steps.loops, *facts.steps.windows]:
         for happening in loop.happenings:
             yield loop, happening
 
 
 def host_reads(facts: Facts) -> Iterator[HostRead]:
-    """Every read of a device value by the host in one iteration of a step loop."""
+    """Reads of device values by the host in one iteration of a step loop, one a statement."""
+    seen: set[tuple[int, int, int]] = set()
+    for read in _reads(facts):
+        if not read.on_every_step:
+            continue
+        key = id(read.loop), id(statement(read.node)), len(read.happening.chain)
+        if key not in seen:
+            seen.add(key)
+            yield read
+
+
+def _reads(facts: Facts) -> Iterator[HostRead]:
     for loop, happening in _spots(facts):
-        node = happening.node
-        if isinstance(node, nodes.Call):
-            yield from _read_by_call(facts, loop, happening, node)
-        elif isinstance(node, nodes.FormattedValue):
-            if _device_here(facts, node.value, happening):
-                yield HostRead(facts, node.value, loop, happening, node.value, "formatting")
-        elif isinstance(node, nodes.BinOp) and node.op == "%" and isinstance(node.left, nodes.Const):
-            if isinstance(node.left.value, str):
-                right = node.right
-                for value in right.elts if isinstance(right, nodes.Tuple) else [right]:
-                    if _device_here(facts, value, happening):
-                        yield HostRead(facts, value, loop, happening, value, "formatting")
+        for node, value, how in _read_at(facts, happening):
+            loose = how == ".item()"
+            if _device_here(facts, value, happening, loose):
+                yield HostRead(facts, node, loop, happening, value, how)
 
 
-def _read_by_call(
-    facts: Facts, loop: StepLoop, happening: Happening, node: nodes.Call
-) -> Iterator[HostRead]:
-    func = node.func
-    if isinstance(func, nodes.Attribute) and func.attrname in _READS and not node.args:
-        loose = func.attrname == "item"
-        if _device_here(facts, func.expr, happening, loose=loose):
-            yield HostRead(facts, node, loop, happening, func.expr, f".{func.attrname}()")
-        return
-    names = facts.names(node)
+def _read_at(facts: Facts, happening: Happening) -> Iterator[tuple[Node, Node, str]]:
+    """What would be read where, if the value is on the device: (place, value, how)."""
+    node = happening.node
+    if isinstance(node, nodes.FormattedValue):
+        yield node.value, node.value, "formatting"
+    elif isinstance(node, nodes.BinOp) and node.op == "%":
+        if isinstance(node.left, nodes.Const) and isinstance(node.left.value, str):
+            for value in node.right.elts if isinstance(node.right, nodes.Tuple) else [node.right]:
+                yield value, value, "formatting"
+    elif isinstance(node, nodes.Call):
+        yield from _read_by_call(facts, node)
+
+
+def _read_by_call(facts: Facts, node: nodes.Call) -> Iterator[tuple[Node, Node, str]]:
+    func, names = node.func, facts.names(node)
+    every = [*node.args, *(k.value for k in node.keywords)]
     if names & _CONVERSIONS and len(node.args) == 1:
-        if _device_here(facts, node.args[0], happening):
-            yield HostRead(facts, node, loop, happening, node.args[0], f"{dotted(func)}()")
+        yield node, node.args[0], f"{dotted(func)}()"
     elif "builtins.print" in names:
-        for value in node.args:
-            if _device_here(facts, value, happening):
-                yield HostRead(facts, node, loop, happening, value, "print()")
-                return
-    elif isinstance(func, nodes.Attribute) and func.attrname == "format":
-        if isinstance(func.expr, nodes.Const):
-            for value in [*node.args, *(k.value for k in node.keywords)]:
-                if _device_here(facts, value, happening):
-                    yield HostRead(facts, value, loop, happening, value, "formatting")
-    elif isinstance(func, nodes.Attribute) and func.attrname == "add_scalar" and len(node.args) > 1:
-        if _device_here(facts, node.args[1], happening):
-            yield HostRead(facts, node, loop, happening, node.args[1], "add_scalar()")
+        yield from ((node, value, "print()") for value in node.args)
+    elif "wandb.log" in names:
+        yield from _of_dict(node, "wandb.log()")
+    if not isinstance(func, nodes.Attribute):
+        return
+    name = func.attrname
+    if name in _READS and not node.args:
+        yield node, func.expr, f".{name}()"
+    elif name == "to" and node.args and getattr(node.args[0], "value", None) == "cpu":
+        if not any(k.arg == "non_blocking" for k in node.keywords):
+            yield node, func.expr, '.to("cpu")'
+    elif name == "format" and isinstance(func.expr, nodes.Const):
+        yield from ((value, value, "formatting") for value in every)
+    elif name == "add_scalar" and len(node.args) > 1:
+        yield node, node.args[1], "add_scalar()"
+    elif name == "set_postfix":
+        yield from ((value, value, "set_postfix()") for value in every)
+    elif name == "log" and "accelerator" in facts.roles_of(func.expr):
+        yield from _of_dict(node, "accelerator.log()")
+    elif name in _LOG_METHODS and _is_logger(facts, func.expr):
+        yield from ((node, value, "logging") for value in node.args)
+
+
+def _of_dict(node: nodes.Call, how: str) -> Iterator[tuple[Node, Node, str]]:
+    for argument in node.args[:1]:
+        if isinstance(argument, nodes.Dict):
+            yield from ((value, value, how) for _, value in argument.items)
+
+
+def _is_logger(facts: Facts, node: Node) -> bool:
+    if dotted(node).rpartition(".")[2] in _LOGGER_NAMES:
+        return True
+    return any(isinstance(o, Made) and "getLogger" in o.name for o in facts.origins(node))
 
 
 def branches(facts: Facts) -> Iterator[Branch]:
-    """Every decision of Python on a device value in one iteration of a step loop."""
+    """Decisions of Python on a device value in one iteration of a step loop, one a statement."""
+    seen: set[tuple[int, int, int]] = set()
+    for branch in _branches(facts):
+        if not branch.on_every_step:
+            continue
+        key = id(branch.loop), id(statement(branch.node)), len(branch.happening.chain)
+        if key not in seen:
+            seen.add(key)
+            yield branch
+
+
+def _branches(facts: Facts) -> Iterator[Branch]:
     for loop, happening in _spots(facts):
-        node = happening.node
-        if isinstance(node, nodes.If | nodes.IfExp | nodes.Assert):
-            for test in _parts(node.test):
-                if _device_here(facts, test, happening):
-                    yield Branch(facts, node.test, loop, happening, test)
-                    break
-        elif isinstance(node, nodes.While) and node is not loop.node:
-            if _device_here(facts, node.test, happening):
-                yield Branch(facts, node.test, loop, happening, node.test)
-        elif isinstance(node, nodes.Call) and facts.names(node) & _TESTS and node.args:
-            if _device_here(facts, node.args[0], happening):
-                yield Branch(facts, node, loop, happening, node)
+        for test in _tests(facts, loop, happening.node):
+            if _device_here(facts, test, happening):
+                here = Happening(test, happening.unit, happening.chain)
+                yield Branch(facts, test, loop, here, test)
+
+
+def _tests(facts: Facts, loop: StepLoop, node: Node) -> Iterator[Node]:
+    if isinstance(node, nodes.If | nodes.IfExp | nodes.Assert):
+        yield from _parts(node.test)
+    elif isinstance(node, nodes.While) and node is not loop.node:
+        yield from _parts(node.test)
+    elif isinstance(node, nodes.Comprehension):
+        for test in node.ifs:
+            yield from _parts(test)
+    elif isinstance(node, nodes.Call):
+        names = facts.names(node)
+        if names & _TESTS:
+            yield from node.args[:1]
+        elif names & _ORDERING and len(node.args) > 1:
+            yield from node.args
 
 
 def _parts(test: Node) -> Iterator[Node]:
@@ -172,24 +263,15 @@ def _passed_device(facts: Facts, value: Node, happening: Happening, level: int) 
         return True
     call, _ = happening.chain[level - 1]
     unit = facts.values.unit_of(value)
-    parameters = []
-    for name in walk(value):
-        if isinstance(name, nodes.Name) and name.name in unit.bindings:
-            found = reaching(unit, name.name, name)
-            parameters.extend(b.name for b in found if b.path == ("param",))
-            if not all(b.path == ("param",) for b in found):
-                parameters.extend(_through_items(unit, found))
-    if not parameters or not unit.is_function:
+    if not unit.is_function:
         return True
     answers = []
-    for name in parameters:
-        if name == unit.self_name:
-            continue
+    for name in sorted(_parameters_in(value, unit) - {unit.self_name}):
         if name in (unit.node.args.kwarg, unit.node.args.vararg):
             given = [*call.args, *(k.value for k in call.keywords)]
         else:
             one = argument_for(call, unit, name)
-            given = [one] if one is not None else []
+            given = [] if one is None else [one]
         if not given:
             return True
         answers.append(
@@ -201,14 +283,25 @@ def _passed_device(facts: Facts, value: Node, happening: Happening, level: int) 
     return any(answers) or not answers
 
 
-def _through_items(unit: object, found: list) -> Iterator[str]:  # type: ignore[type-arg]
+def _parameters_in(value: Node, unit: Unit) -> set[str | None]:
+    """The parameters of ``unit`` that ``value`` is made of and of nothing else."""
+    found: set[str | None] = set()
+    for name in walk(value):
+        if isinstance(name, nodes.Name) and name.name in unit.bindings:
+            bindings = reaching(unit, name.name, name)
+            found.update(b.name for b in bindings if b.path == ("param",))
+            found.update(_unpacked(unit, bindings))
+    return found
+
+
+def _unpacked(unit: Unit, bindings: list[Binding]) -> Iterator[str]:
     """``for k, v in kwargs.items()``: the parameter that ``v`` comes out of."""
-    for binding in found:
+    for binding in bindings:
         value = binding.value
         if binding.path[:1] == ("iter",) and isinstance(value, nodes.Call):
             receiver = getattr(value.func, "expr", None)
             if isinstance(receiver, nodes.Name):
-                for outer in getattr(unit, "bindings").get(receiver.name, ()):
+                for outer in unit.bindings.get(receiver.name, ()):
                     if outer.path == ("param",):
                         yield outer.name
 
@@ -217,15 +310,13 @@ def waits(facts: Facts) -> Iterator[StepSpot]:
     """``torch.cuda.synchronize()`` and ``dist.barrier()`` in one iteration of a step loop."""
     for loop, happening in _spots(facts):
         node = happening.node
-        if isinstance(node, nodes.Call):
-            if facts.names(node) & (SYNCHRONIZE | BARRIERS):
+        if not isinstance(node, nodes.Call):
+            continue
+        if facts.names(node) & (SYNCHRONIZE | BARRIERS):
+            yield StepSpot(facts, node, loop, happening)
+        elif getattr(node.func, "attrname", "") in ("wait_for_everyone", "barrier"):
+            if facts.roles_of(node.func.expr) & {"accelerator", "fabric"}:
                 yield StepSpot(facts, node, loop, happening)
-            elif isinstance(node.func, nodes.Attribute) and node.func.attrname in (
-                "wait_for_everyone",
-                "barrier",
-            ):
-                if facts.roles_of(node.func.expr) & {"accelerator", "fabric"}:
-                    yield StepSpot(facts, node, loop, happening)
 
 
 def cache_clears(facts: Facts) -> Iterator[StepSpot]:
@@ -233,6 +324,3 @@ def cache_clears(facts: Facts) -> Iterator[StepSpot]:
     for loop, happening in _spots(facts):
         if isinstance(happening.node, nodes.Call) and facts.names(happening.node) & EMPTY_CACHE:
             yield StepSpot(facts, happening.node, loop, happening)
-
-
-__all__ = ["Api", "Branch", "HostRead", "Made", "StepSpot", "is_within"]

@@ -7,6 +7,7 @@ where the model came in through a parameter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Literal
 
 from astroid import nodes
@@ -14,9 +15,9 @@ from astroid import nodes
 from ddp_lint.model.calls import CallGraph
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.modules import Binding, Unit
-from ddp_lint.model.origins import Api, Code, Folder, Instance, Made, Member, Param, Type
+from ddp_lint.model.origins import Api, Code, Expression, Folder, Instance, Made, Member, Param, Type
 from ddp_lint.model.roles import Roles
-from ddp_lint.model.steps import Steps
+from ddp_lint.model.steps import HOOK_TENSORS, Steps
 from ddp_lint.model.torch_api import FACTORIES, HOST_ATTRIBUTES, HOST_METHODS, HOST_MODULES
 from ddp_lint.model.values import argument_for
 from ddp_lint.model.tree import COMPREHENSIONS, Node, dotted, walk
@@ -35,6 +36,12 @@ _TENSOR_METHODS = frozenset(
     logits masked_fill expand repeat chunk split type_as item backward norm clamp scale t
     """.split()
 )
+_MOVING = frozenset({"cuda", "to", "prepare", "setup", "npu", "xpu", "set_device", "fit", "train_batch"})
+_MOVERS = frozenset(
+    {"torch.cuda.set_device", "torch.set_default_device", "torch.set_default_tensor_type",
+     "deepspeed.initialize", "torch.nn.DataParallel", "torch.accelerator.set_device_index",
+     "accelerate.Accelerator", "lightning.Fabric", "lightning.fabric.Fabric"}
+)  # fmt: skip
 _STRING_METHODS = frozenset({"format", "join", "strip", "split", "keys", "lower", "upper", "replace"})
 
 
@@ -49,15 +56,47 @@ class Tensors:
         self._busy: set[int] = set()
         self._fed: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
 
+    @cached_property
+    def anything_moves(self) -> bool:
+        """Whether the program may put anything on a device at all.
+
+        Only an entry point shows everything that is moved; what a library's caller does is
+        unknown, and then the answer is yes.
+        """
+        if not all(root.is_script for root in self.graph.roots):
+            return True
+        return any(self._moves(call) for unit in self.graph.units for call in unit.calls)
+
+    def _moves(self, call: nodes.Call) -> bool:
+        name = getattr(call.func, "attrname", "")
+        if name in _MOVING or any(k.arg in ("device", "device_ids", "device_map") for k in call.keywords):
+            given = [k.value for k in call.keywords if k.arg == "device"] or call.args[:1]
+            if name == "to" or any(k.arg == "device" for k in call.keywords):
+                return any(not self._stays(g) for g in given)
+            return True
+        return any(isinstance(o, Api) and o.name in _MOVERS for o in self.graph.values.of(call.func))
+
+    def _stays(self, target: Node) -> bool:
+        """Whether a target of ``.to`` is the CPU, or no device: a dtype, another tensor."""
+        if _is_cpu(target):
+            return True
+        origins = self.graph.origins(target)
+        return bool(origins) and all(
+            (isinstance(o, Api) and o.name.startswith("torch."))
+            or (isinstance(o, Expression) and _is_cpu(o.node))
+            or (isinstance(o, Made) and o.name == "torch.device" and _is_cpu(o.call))
+            for o in origins
+        )
+
     def on_device(self, node: Node) -> bool:
-        return self.where(node) == "device"
+        return self.where(node) == "device" and self.anything_moves
 
     def on_host(self, node: Node) -> bool:
         return self.where(node) == "host"
 
     def made_from_device(self, node: Node) -> bool:
         """Whether something on the device goes into the value, through calls that we cannot see."""
-        if self.where(node) == "host":
+        if self.where(node) == "host" or not self.anything_moves:
             return False
         return self.where(node) == "device" or any(
             self.where(part) == "device"
@@ -119,7 +158,7 @@ class Tensors:
             case nodes.Attribute():
                 return self._attribute(node)
             case nodes.Subscript():
-                return self._subscript(node)
+                return "host" if "param_groups" in dotted(_base(node)) else self._subscript(node)
             case nodes.Name() | nodes.AssignName():
                 return self._name(node)
         return None
@@ -141,6 +180,8 @@ class Tensors:
         if isinstance(func, nodes.Attribute):
             name = func.attrname
             if name in _TO_HOST or name in HOST_METHODS or name in _STRING_METHODS:
+                return "host"
+            if name.startswith("get_last_lr"):
                 return "host"
             if name == "cuda":
                 return "device"
@@ -231,6 +272,10 @@ class Tensors:
         base = self.where(node.expr)
         if base is not None:
             return base
+        if node.attrname in HOOK_TENSORS and isinstance(node.expr, nodes.Name):
+            unit = self.graph.values.unit_of(node)
+            if self.steps.is_hook(unit) and node.expr.name in unit.parameters[1:]:
+                return "device"
         return self._stored(node)
 
     def _stored(self, node: nodes.Attribute) -> Where:
@@ -296,6 +341,8 @@ class Tensors:
         node = unit.node
         if node.args.kwarg == name or node.args.vararg == name:
             return self._variadic(unit, name)
+        if name in HOOK_TENSORS and self.steps.is_hook(unit):
+            return "device"
         found: list[Where] = []
         for site in self.graph.sites_of(unit):
             given = self.graph.given(site, unit, name)
@@ -491,6 +538,13 @@ def _is_api(node: nodes.Attribute) -> bool:
 
 def _is_called(node: Node) -> bool:
     return isinstance(node.parent, nodes.Call) and node.parent.func is node
+
+
+def _base(node: Node) -> Node:
+    at = node
+    while isinstance(at, nodes.Subscript):
+        at = at.value
+    return at
 
 
 def _is_cpu(node: Node) -> bool:

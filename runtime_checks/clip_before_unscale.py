@@ -18,22 +18,30 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 from .context import device
 from .harness import Check, Seen
+from .pictures import Lines
 from .small import Updates, make_dataset, make_model
 
-SCALE = 65536.0
+SCALES = (65536.0, 1024.0, 128.0, 1.0)
 MAX_NORM = 0.1
 
-SETTINGS = {"batch": [8, 32], "amp": "float16", "init_scale": SCALE, "max_norm": MAX_NORM}
+SETTINGS = {"batch": [8, 32], "amp": "float16", "scales": SCALES, "max_norm": MAX_NORM}
 NOT_COVERED = (
     "optimizers other than SGD: Adam divides by the gradient's own size and hides most of it",
 )
 
 
 def bad() -> Seen:
+    return {
+        "norms": {f"{scale:g}": clip_then_unscale(scale) for scale in SCALES},
+        "fp32 norms": fp32_norms(),
+    }
+
+
+def clip_then_unscale(scale: float) -> list[float]:
     gpu = device()
     model = DistributedDataParallel(make_model().to(gpu))
     optimizer = SGD(model.parameters(), lr=0.1)
-    scaler = torch.amp.GradScaler(gpu.type, init_scale=SCALE)
+    scaler = torch.amp.GradScaler(gpu.type, init_scale=scale)
     dataset = make_dataset()
     loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset))
     updates = Updates(model, optimizer)
@@ -45,14 +53,21 @@ def bad() -> Seen:
         clip_grad_norm_(model.parameters(), MAX_NORM)  # DDP201
         scaler.step(optimizer)
         scaler.update()
-    return {"norms": updates.norms, "fp32 norms": fp32_norms()}
+    return updates.norms
 
 
 def good() -> Seen:
+    return {
+        "norms": {f"{scale:g}": unscale_then_clip(scale) for scale in SCALES},
+        "fp32 norms": fp32_norms(),
+    }
+
+
+def unscale_then_clip(scale: float) -> list[float]:
     gpu = device()
     model = DistributedDataParallel(make_model().to(gpu))
     optimizer = SGD(model.parameters(), lr=0.1)
-    scaler = torch.amp.GradScaler(gpu.type, init_scale=SCALE)
+    scaler = torch.amp.GradScaler(gpu.type, init_scale=scale)
     dataset = make_dataset()
     loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset))
     updates = Updates(model, optimizer)
@@ -65,7 +80,7 @@ def good() -> Seen:
         clip_grad_norm_(model.parameters(), MAX_NORM)
         scaler.step(optimizer)
         scaler.update()
-    return {"norms": updates.norms, "fp32 norms": fp32_norms()}
+    return updates.norms
 
 
 def fp32_norms() -> list[float]:
@@ -84,17 +99,33 @@ def fp32_norms() -> list[float]:
     return updates.norms
 
 
-def ratios(seen: Sequence[Seen]) -> list[float]:
+def shares(one: Seen, scale: float) -> list[float]:
     """Update by update, what mixed precision used as a share of what fp32 used."""
-    return [
-        norm / fp32
-        for one in seen
-        for norm, fp32 in zip(one["norms"], one["fp32 norms"], strict=True)
-    ]
+    pairs = zip(one["norms"][f"{scale:g}"], one["fp32 norms"], strict=True)
+    return [norm / fp32 for norm, fp32 in pairs]
 
 
 def evidence(bad: Sequence[Seen], good: Sequence[Seen]) -> Iterator[Check]:
-    for name, pick in ("smallest", min), ("largest", max):
-        title = f"{name} update as a share of fp32's"
-        yield Check(title, pick(ratios(bad)), "close", 1 / SCALE, of="bad", rel=0.01)
-        yield Check(title, pick(ratios(good)), "close", 1.0, of="good", rel=0.01)
+    # At a scale of 1 there is nothing to get wrong: what is left is the probe's own error.
+    for scale in SCALES:
+        for name, pick in ("smallest", min), ("largest", max):
+            title = f"{name} update as a share of fp32's, scale {scale:g}"
+            share = pick(pick(shares(one, scale)) for one in bad)
+            yield Check(title, share, "close", 1 / scale, of="bad", rel=0.01)
+            share = pick(pick(shares(one, scale)) for one in good)
+            yield Check(title, share, "close", 1.0, of="good", rel=0.01)
+
+
+def picture(bad: Sequence[Seen], good: Sequence[Seen]) -> Lines:
+    return Lines(
+        title="Length of the first update as a share of fp32's",
+        x_label="scale",
+        y_label="share",
+        x=sorted(SCALES),
+        series={
+            "bad": [shares(bad[0], scale)[0] for scale in sorted(SCALES)],
+            "good": [shares(good[0], scale)[0] for scale in sorted(SCALES)],
+        },
+        log_x=True,
+        log_y=True,
+    )

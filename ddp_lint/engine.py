@@ -22,13 +22,14 @@ _GATE = re.compile(
     rb"|fully_shard|DataParallel|init_process_group|torch\.distributed|GradScaler|autocast"
     rb"|torch\.save|torch\.load|\.save_checkpoint|save_state|Dataset\b|training_step|zero_grad"
     rb"|is_main_process|set_epoch|deepspeed|Accelerator|Fabric\(|no_sync|cuda\.Stream"
+    rb"|Trainer\b|Callback\b|LightningModule|Hook\b"
 )
 
 #: A program is about training if a file it reaches holds one of these; of others no rule speaks.
 _TRAINING = re.compile(
     rb"backward\s*\(|DataLoader|Dataset\b|init_process_group|Distributed|DataParallel|fully_shard"
     rb"|torch\.distributed|training_step|GradScaler|deepspeed|Accelerator|Fabric\(|cuda\.amp"
-    rb"|torch\.save|is_main_process|set_epoch|\.barrier\(|Trainer"
+    rb"|torch\.save|is_main_process|set_epoch|\.barrier\(|Trainer|Callback\b|Hook\b"
 )
 
 

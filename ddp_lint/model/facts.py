@@ -30,7 +30,10 @@ from ddp_lint.model.tree import Node, ancestors, dotted, position, source, state
 Often = Literal["every step", "each update", "some steps", "on a flag", "unknown"]
 
 
-_ENVIRONMENT = re.compile(r"is_available|device|cuda|distributed|world_size|is_initialized|amp|n_gpu")
+_ENVIRONMENT = re.compile(
+    r"is_available|device\.type|device ==|\.distributed\b|world_size|is_initialized|\bamp\b"
+    r"|use_amp|n_gpu|'cuda'"
+)
 
 
 class Facts:
@@ -141,7 +144,7 @@ class Facts:
     def asks_environment(self, test: Node) -> bool:
         """``torch.cuda.is_available()``, ``world_size > 1``, ``device.type == "cuda"``: what the
         machine or the job is."""
-        return all(self.guards.truth(test, rank) is not None for rank in RANKS) or (
+        return all(self.guards.truth(test, rank) is True for rank in RANKS) or (
             _ENVIRONMENT.search(test.as_string()) is not None
         )
 

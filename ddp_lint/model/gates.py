@@ -28,6 +28,7 @@ _GATE_ATTRIBUTES = frozenset(
      "should_run", "every", "every_n", "should_stop"}
 )  # fmt: skip
 _DEEPEST = 4
+_IDENTITY = frozenset({"isinstance", "hasattr", "callable", "torch.is_tensor"})
 _LOOKING = re.compile(r"debug|verbose|profil|benchmark|timing|time_|trace|wall_?clock|breakdown|sync", re.I)
 _ORDINARY = re.compile(r"amp|fp16|bf16|half|dist|ddp|cuda|gpu|wandb|track|log|tensorboard|multi", re.I)
 
@@ -86,7 +87,8 @@ def _counts(facts: Facts, node: nodes.Compare, loop: StepLoop) -> bool:
                 if isinstance(loop.node, nodes.For) and is_within(binding.node, loop.node.target):
                     if _is_counter(loop.node, binding):
                         return True
-                if binding.path == ("aug",) and is_within(binding.node, loop.node):
+                # Only a counter that every iteration moves on says which step it is.
+                if binding.path == ("aug",) and binding.node.parent.parent is loop.node:
                     value = getattr(binding.value, "value", None)
                     if value is not None and facts.tensors.on_host(value):
                         return True
@@ -134,7 +136,7 @@ def _only_identity(name: nodes.Name) -> bool:
     parent = name.parent
     if isinstance(parent, nodes.Compare):
         return all(op in ("is", "is not") for op, _ in parent.ops)
-    return isinstance(parent, nodes.Call) and dotted(parent.func) in ("isinstance", "hasattr")
+    return isinstance(parent, nodes.Call) and dotted(parent.func) in _IDENTITY
 
 
 def _bindings(facts: Facts, node: Node) -> list[Binding]:

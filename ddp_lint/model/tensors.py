@@ -18,7 +18,13 @@ from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Api, Code, Expression, Folder, Instance, Made, Member, Param, Type
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import HOOK_TENSORS, Steps
-from ddp_lint.model.torch_api import FACTORIES, HOST_ATTRIBUTES, HOST_METHODS, HOST_MODULES
+from ddp_lint.model.torch_api import (
+    FACTORIES,
+    HOST_ATTRIBUTES,
+    HOST_FUNCTIONS,
+    HOST_METHODS,
+    HOST_MODULES,
+)
 from ddp_lint.model.values import argument_for
 from ddp_lint.model.tree import COMPREHENSIONS, Node, dotted, walk
 
@@ -202,6 +208,10 @@ class Tensors:
         return None
 
     def _calls_module(self, func: Node) -> bool:
+        if isinstance(func, nodes.Name) and func.name == "model":
+            unit = self.graph.values.unit_of(func)
+            if self.steps.is_hook(unit) and func.name in unit.parameters:
+                return True
         for origin in self.graph.origins(func):
             role = self.roles.role(origin)
             if role in _CALLED_ROLES and not isinstance(origin, Member):
@@ -239,6 +249,8 @@ class Tensors:
             if device is None:
                 return "host"
             return "host" if _is_cpu(device) else "device"
+        if name in HOST_FUNCTIONS or name.startswith(("torch.cuda.", "torch.backends.")):
+            return "host"
         if name.startswith(("torch.distributed.", "torch.utils.data.")):
             return None
         if name.startswith("torch."):
@@ -269,6 +281,8 @@ class Tensors:
     def _attribute(self, node: nodes.Attribute) -> Where:
         if node.attrname in HOST_ATTRIBUTES or node.attrname.startswith("is_"):
             return "host"
+        if node.attrname == "grad":
+            return "device"
         base = self.where(node.expr)
         if base is not None:
             return base

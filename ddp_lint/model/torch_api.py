@@ -306,6 +306,15 @@ HOST_METHODS = frozenset(
 HOST_ATTRIBUTES = frozenset(
     {"shape", "device", "dtype", "ndim", "requires_grad", "is_cuda", "grad_fn", "is_leaf", "layout", "names", "name"}
 )
+#: Functions of torch that answer with a host value without waiting for the device.
+HOST_FUNCTIONS = frozenset(
+    f"torch.{name}"
+    for name in (
+        "is_tensor", "is_floating_point", "is_complex", "numel", "is_grad_enabled", "device", "Size",
+        "get_default_dtype", "is_autocast_enabled", "typename", "finfo", "iinfo", "initial_seed",
+        "is_inference_mode_enabled", "get_rng_state", "Generator", "no_grad", "enable_grad",
+    )
+)  # fmt: skip
 #: Methods that answer with their own object (of modules), or with the same values (of tensors).
 SAME_OBJECT = frozenset(
     {"to", "cuda", "cpu", "train", "eval", "half", "float", "double", "bfloat16", "requires_grad_",

@@ -29,7 +29,7 @@ def every_way_to_decide(model, loader, criterion, optimizer, device):
         factor = 0.5 if loss > 5.0 else 1.0  # DDP102
         while loss > 100.0:  # DDP102
             loss = loss / 2
-        if skipped < 3 and (labels == 7).any():  # DDP102
+        if (labels == 7).any() and skipped < 3:  # DDP102
             factor *= 2
         worst = max(worst, loss.detach())  # DDP102
         optimizer.zero_grad()

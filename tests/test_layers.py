@@ -20,6 +20,7 @@ LAYERS = [
     ["registry"],
     ["engine"],
     [
+        "syntax",
         "noqa",
         "ignores",
         "settings",

@@ -50,7 +50,7 @@ def bad() -> Seen:
         optimizer.zero_grad()
         with torch.autocast(gpu.type, torch.bfloat16):
             loss = cross_entropy(model(inputs.to(gpu)), targets.to(gpu))
-            loss = loss + Orthogonality.apply(projection)
+            loss = loss + Orthogonality.apply(projection)  # type: ignore[no-untyped-call]
             loss.backward()  # DDP207
     return {"error": error_of(projection)}
 
@@ -65,7 +65,7 @@ def good() -> Seen:
         optimizer.zero_grad()
         with torch.autocast(gpu.type, torch.bfloat16):
             loss = cross_entropy(model(inputs.to(gpu)), targets.to(gpu))
-            loss = loss + Orthogonality.apply(projection)
+            loss = loss + Orthogonality.apply(projection)  # type: ignore[no-untyped-call]
         loss.backward()
     return {"error": error_of(projection)}
 

@@ -60,7 +60,7 @@ def slow_device(copy: float, kernel: float) -> Iterator[None]:
 
 def _sleep(milliseconds: float) -> None:
     """Keep the current stream busy."""
-    torch.cuda._sleep(math.ceil(milliseconds * _MILLISECOND))  # type: ignore[no-untyped-call]
+    torch.cuda._sleep(math.ceil(milliseconds * _MILLISECOND))
 
 
 class _Pauses(TorchFunctionMode):

@@ -59,7 +59,6 @@ WAITING = {
     "process_group_left_open",
     "rank_local_exit",
     "sampler_with_shuffle",
-    "sampler_without_set_epoch",
     "scaler_half_used",
     "scaler_not_saved",
     "scaler_with_bfloat16",

@@ -27,7 +27,7 @@ def _step(model: torch.nn.Module, optimizer: SGD, *, clear: bool) -> float:
     aside = copy.deepcopy(model)
     norm = gradient_norm(aside, cross_entropy(aside(inputs), targets))
     loss = cross_entropy(model(inputs), targets)
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     optimizer.step()
     return norm
 
@@ -97,7 +97,7 @@ needs_model = pytest.mark.skipif(torch.cuda.is_available(), reason="there is a r
 def test_model_reads_too_early_only_without_a_wait() -> None:
     for wait, expected in (False, -32.0), (True, 32.0):
         with slow_device(copy=3, kernel=1):
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            side = torch.cuda.Stream()
             with torch.cuda.stream(side):
                 batch = torch.ones(32).cuda(non_blocking=True)
             if wait:
@@ -109,7 +109,7 @@ def test_model_reads_too_early_only_without_a_wait() -> None:
 def test_model_overwrites_what_nobody_keeps() -> None:
     for keep, expected in (False, 64.0), (True, 32.0):
         with slow_device(copy=1, kernel=10):
-            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            side = torch.cuda.Stream()
             main = torch.cuda.current_stream()
             busy = torch.ones(32).cuda().sum()
             with torch.cuda.stream(side):
@@ -132,7 +132,7 @@ def test_model_reserves_once_for_one_stream() -> None:
         for _ in range(3):
             torch.ones(32).cuda()
         once = torch.cuda.memory_reserved()
-        with torch.cuda.stream(torch.cuda.Stream()):  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(torch.cuda.Stream()):
             torch.ones(32).cuda()
         assert torch.cuda.memory_reserved() == 2 * once
 

@@ -26,7 +26,6 @@ PROOFS = {proof.stem: proof for proof in proofs.discover() if proof.has_bad}
 WAITING = {
     "accumulation_not_averaged",
     "accumulation_without_no_sync",
-    "augmentation_in_getitem",
     "backward_under_autocast",
     "blocking_transfer",
     "clip_before_unscale",

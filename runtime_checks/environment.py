@@ -83,14 +83,14 @@ def _version(package: str) -> str | None:
 def _cudnn() -> int | None:
     if not torch.version.cuda:
         return None
-    version: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+    version: int | None = torch.backends.cudnn.version()
     return version
 
 
 def _nccl() -> str | None:
     if not torch.version.cuda:
         return None
-    version: tuple[int, ...] = torch.cuda.nccl.version()  # type: ignore[no-untyped-call]
+    version: tuple[int, ...] = torch.cuda.nccl.version()
     return ".".join(map(str, version))
 
 

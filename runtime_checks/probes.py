@@ -102,7 +102,7 @@ def collectives(model: nn.Module | None = None) -> Iterator[Traffic]:
     watching = False
 
 
-class _Collectives(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Collectives(TorchDispatchMode):
     """Sees collectives as torch dispatches them, those of DDP's reducer included."""
 
     def __init__(self, traffic: Traffic) -> None:

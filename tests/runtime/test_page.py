@@ -26,7 +26,7 @@ def check(name: str, value: Any, limit: Any, of: str, ok: bool = True) -> dict[s
 
 
 def entry(**changes: Any) -> dict[str, Any]:
-    made = {
+    made: dict[str, Any] = {
         "rule": "DDP201",
         "proof": "clip_before_unscale",
         "summary": "Clipping <what> is `still scaled`.",

@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed import HashStore  # type: ignore[attr-defined]
 from torch.nn.parallel import DistributedDataParallel
 
 from runtime_checks.probes import (
@@ -27,7 +28,7 @@ from runtime_checks.probes import (
 @pytest.fixture
 def group() -> Iterator[None]:
     """A process group of one: what is counted does not depend on the number of ranks."""
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
     yield
     gc.collect()
     dist.destroy_process_group()
@@ -72,7 +73,8 @@ def linear_bytes(model: nn.Module) -> int:
 
 @pytest.mark.usefixtures("group")
 def test_collectives_by_dispatch_and_by_hook_agree() -> None:
-    inside, hooked = [], []
+    inside: list[int] = []
+    hooked: list[int] = []
     for seen, watch in ((inside, collectives), (hooked, None)):
         model = DistributedDataParallel(nn.Linear(8, 4))
         with watch() if watch else collectives(model) as traffic:
@@ -195,9 +197,11 @@ def test_digest_is_no_read_of_the_code_under_watch() -> None:
 
 
 def test_digests_are_in_the_order_of_the_module() -> None:
-    model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))
+    norm = nn.BatchNorm1d(2)
+    model = nn.Sequential(nn.Linear(2, 2), norm)
     assert list(digests(model)) == list(model.state_dict())
     before = digests(model)
-    model[1].running_mean += 1
+    assert norm.running_mean is not None
+    norm.running_mean += 1
     changed = [name for name, value in digests(model).items() if value != before[name]]
     assert changed == ["1.running_mean"]

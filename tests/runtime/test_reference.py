@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from torch.distributed import HashStore  # type: ignore[attr-defined]
 from torch.utils.data import DataLoader
 
 import ddp_lint
@@ -39,7 +40,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def group() -> Iterator[None]:
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    dist.init_process_group("gloo", store=HashStore(), rank=0, world_size=1)
     yield
     gc.collect()
     dist.destroy_process_group()
@@ -160,7 +161,8 @@ def test_evaluation_is_exact(config: Config, tmp_path: Path) -> None:
     model = reference.train(replace(config, out=str(tmp_path)), CPU)
     data = reference.Pictures(tmp_path / "val")
     correct, total = reference.evaluate(model, data, CPU, config)
-    right = sum(int(model(image[None]).argmax() == label) for image, label in data)  # type: ignore[attr-defined]
+    images = [data[index] for index in range(len(data))]
+    right = sum(int(model(image[None]).argmax() == label) for image, label in images)
     assert (correct, total) == (right, 17)
 
 
@@ -233,7 +235,8 @@ def streams(monkeypatch: pytest.MonkeyPatch) -> Streams:
 
 
 def prefetcher(samples: int, stream: object = "side") -> Prefetcher:
-    loader = DataLoader(torch.arange(float(samples)), batch_size=2)  # type: ignore[arg-type]
+    data: Any = torch.arange(float(samples))
+    loader = DataLoader(data, batch_size=2)
     made = Prefetcher(loader, CPU)
     assert made.stream is None
     made.stream = stream  # type: ignore[assignment]

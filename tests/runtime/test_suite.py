@@ -89,3 +89,18 @@ def test_record_holds_no_path_of_this_machine(whole: Run) -> None:
     text = json.dumps(whole.record)
     assert str(ROOT) not in text
     assert str(whole.out) not in text
+
+
+def test_more_ranks_than_two(tmp_path: Path) -> None:
+    """From three ranks on the order of a sum matters, and with it what a resume must restore."""
+    done = run(torchrun(4), ["--only=reference_loop", "--only=DDP501"], tmp_path)
+    assert [entry["status"] for entry in done.proofs.values()] == ["proven", "proven"], done.stdout
+
+
+def test_a_proof_can_lie_anywhere(tmp_path: Path) -> None:
+    """A fixed copy of a proof speaks of the harness as the proof itself does."""
+    copy = tmp_path / "clip_before_unscale.py"
+    copy.write_text((ROOT / "runtime_checks" / copy.name).read_text())
+    done = run(torchrun(), [f"--proof-file={copy}"], tmp_path / "out")
+    (entry,) = done.record["proofs"]
+    assert (entry["rule"], entry["status"]) == ("DDP201", "proven"), entry["reason"]

@@ -243,6 +243,8 @@ class Guards:
     def _compare(self, node: nodes.Compare, rank: Rank) -> Any:
         left = self.value(node.left, rank)
         for op, right_node in node.ops:
+            if op in ("in", "not in") and left in RANK_ENVIRONMENT and self._is_environ(right_node):
+                return op == "in"  # a launcher has set it
             right = self.value(right_node, rank)
             if left is UNKNOWN or right is UNKNOWN:
                 return UNKNOWN
@@ -296,6 +298,9 @@ class Guards:
             case Unknown(node=node) if node is not None:
                 return self._hint(_last_name(node), rank)
         return UNKNOWN
+
+    def _is_environ(self, node: Node) -> bool:
+        return any(o == Api("os.environ") for o in self.graph.origins(node))
 
     @cached_property
     def _job_ranks(self) -> frozenset[Origin]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ddp_lint.model import epochs, loading, syncs
+from ddp_lint.model import datasets, epochs, loading, processes, samples, saves, syncs
 from ddp_lint.model.calls import Wiring
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.modules import Module
@@ -56,3 +56,20 @@ class Program:
     def epoch_loops(self) -> list[epochs.EpochLoop]:
         """Loops that go through a loader with a distributed sampler again and again."""
         return self.epochs.loops
+
+    @cached_property
+    def samples(self) -> samples.Samples:
+        """What is done for every sample of the datasets that training loops draw from."""
+        return samples.Samples(datasets.Datasets(self.loading, self.epochs))
+
+    # -- processes and checkpoints ----------------------------------------------------------
+
+    @cached_property
+    def is_distributed(self) -> bool:
+        """Whether the program certainly runs as several processes."""
+        return processes.makes_several(self.facts) is not None
+
+    @cached_property
+    def saves(self) -> tuple[saves.Save, ...]:
+        """Writes of checkpoints to files, in a program of several processes."""
+        return tuple(saves.saves(self.facts)) if self.is_distributed else ()

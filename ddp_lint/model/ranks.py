@@ -26,7 +26,16 @@ _RANKY = re.compile(
     r"|owner|root|dist|gpu|device|local|first",
     re.I,
 )
-_HARMLESS_DECORATORS = ("torch.", "functools.", "contextlib.", "typing.", "hydra.", "click.", "abc.")
+_CONVERSIONS = ("int", "float", "bool", "str", "min", "max", "abs", "any", "all", "not_")
+_HARMLESS_DECORATORS = (
+    "torch.",
+    "functools.",
+    "contextlib.",
+    "typing.",
+    "hydra.",
+    "click.",
+    "abc.",
+)
 _DEEPEST = 6
 
 
@@ -87,8 +96,8 @@ class Ranks:
 
     def _call_may_ask(self, call: nodes.Call, depth: int) -> bool:
         name = dotted(call.func).rpartition(".")[2]
-        if name in ("len", "isinstance", "hasattr", "int", "float", "min", "max", "abs"):
-            return name in ("int", "float") and any(self._may_ask(a, depth) for a in call.args)
+        if name in _CONVERSIONS:
+            return any(self._may_ask(argument, depth) for argument in call.args)
         if _RANKY.search(name):
             return not self._same_everywhere(call)
         for unit in self.graph.targets_of(call):
@@ -98,7 +107,7 @@ class Ranks:
                     return True
                 if any(self._may_ask(c.test, depth + 1) for c in conditions(statement)):
                     return True
-        return any(self._may_ask(argument, depth) for argument in call.args)
+        return False
 
     def _name_may_ask(self, node: Node, depth: int) -> bool:
         if self._same_everywhere(node):
@@ -292,7 +301,7 @@ class Ranks:
         if sites:
             return False
         if unit.outer is not None and unit.outer.is_function:
-            return self.is_run(unit.outer)
+            return False  # a value that somebody may call
         if unit.owner is not None:
             return self._is_hook(unit)
         if unit.node.name == "main" or set(unit.decorator_names) & {"main", "command", "record"}:

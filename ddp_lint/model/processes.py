@@ -1,0 +1,107 @@
+"""Layer 10, processes: whether a program is several of them, and how their group comes and goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ddp_lint.finding import Related
+from ddp_lint.model.calls import Site
+from ddp_lint.model.facts import Facts, Spot, called_name
+from ddp_lint.model.guards import PER_NODE, RANKS, Audience
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS, INIT_GROUP, ROLES
+from ddp_lint.model.tree import Node
+
+_LIGHTNING_TRAINERS = (
+    "lightning.Trainer",
+    "lightning.pytorch.Trainer",
+    "pytorch_lightning.Trainer",
+)
+
+
+def makes_several(facts: Facts) -> Node | None:
+    """The call that makes this program one of several processes, for certain; None without."""
+    for call, _ in facts.calls_to(DISTRIBUTED_MAKERS):
+        if not _is_alone(facts, call):
+            return call
+    for call, _ in facts.calls:
+        for name in facts.names(call):
+            role = ROLES.get(name)
+            if role == "accelerator" or (
+                (role == "fabric" or name in _LIGHTNING_TRAINERS) and _has_devices(call)
+            ):
+                return call
+    return None
+
+
+def _is_alone(facts: Facts, call: nodes.Call) -> bool:
+    """A group of one process, as tests and notebooks make it."""
+    if not facts.names(call) & INIT_GROUP:
+        return False
+    given = [k.value for k in call.keywords if k.arg == "world_size"] or call.args[3:4]
+    return any(isinstance(node, nodes.Const) and node.value == 1 for node in given)
+
+
+def _has_devices(call: nodes.Call) -> bool:
+    """Fabric and Lightning start as many processes as they are told devices, on one of them none."""
+    told = {keyword.arg: keyword.value for keyword in call.keywords}
+    devices = told.get("devices", told.get("gpus"))
+    if isinstance(devices, nodes.Const):
+        return devices.value not in (1, "1", None)
+    return devices is not None or isinstance(told.get("strategy"), nodes.Const)
+
+
+def has_one_node(facts: Facts) -> bool:
+    """Whether the group is told as many processes as a node has: no second node can join."""
+    calls = [call for call, _ in facts.calls_to(INIT_GROUP)]
+    given = [
+        node
+        for call in calls
+        for node in [k.value for k in call.keywords if k.arg == "world_size"] or call.args[3:4]
+    ]
+    return (
+        bool(given)
+        and len(given) == len(calls)
+        and all(facts.guards.value(node, rank) == PER_NODE for node in given for rank in RANKS)
+    )
+
+
+@dataclass(frozen=True)
+class Place(Spot):
+    """A place in a program of several processes, and who comes there."""
+
+    @property
+    def audience(self) -> Audience:
+        return self.facts.ranks.audience(self.node)
+
+    @property
+    def unit(self) -> Unit:
+        return self.facts.values.unit_of(self.node)
+
+    @property
+    def way(self) -> tuple[Site, ...] | None:
+        """The calls, innermost first, by which all ranks come here."""
+        if not self.facts.ranks.is_run(self.unit):
+            return None
+        return self.facts.ranks.way_of_all(self.node)
+
+    @property
+    def on_every_rank(self) -> bool:
+        return self.way is not None and all(self.audience.reached)
+
+    @property
+    def callers(self) -> tuple[Related, ...]:
+        """The way by which all ranks come here, for people."""
+        return tuple(
+            self.facts.related(
+                site.call, f"`{called_name(site.call)}` is called on every rank here"
+            )
+            for site in self.way or ()
+        )
+
+    @property
+    def guard(self) -> Node | None:
+        """The test that keeps some ranks away."""
+        return self.audience.test

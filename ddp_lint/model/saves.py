@@ -1,0 +1,485 @@
+"""Layer 11, saves: what a program writes to checkpoint files, who writes it, and where to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from astroid import nodes
+
+from ddp_lint.finding import Edit, Fix, Related
+from ddp_lint.model.facts import Facts, called_name
+from ddp_lint.model.guards import FAR, FIRST, NEXT_NODE, PEER, RANKS
+from ddp_lint.model.mending import distributed_name, main_test, under_test
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.origins import Instance, Made
+from ddp_lint.model.processes import Place, has_one_node
+from ddp_lint.model.torch_api import RANK_CALLS, RANK_ENVIRONMENT
+from ddp_lint.model.tree import Node, dotted, is_within, source, walk
+from ddp_lint.model.wrappers import bindings_of
+
+#: Where the object and the path stand among the arguments.
+_SAVES: dict[str, tuple[int, int]] = {
+    "torch.save": (0, 1),
+    "torch.jit.save": (0, 1),
+    "safetensors.torch.save_file": (0, 1),
+    "safetensors.torch.save_model": (0, 1),
+}
+#: Of these only what looks like a checkpoint counts; they write everything else too.
+_DUMPS: dict[str, tuple[int, int]] = {
+    "pickle.dump": (0, 1),
+    "joblib.dump": (0, 1),
+    "numpy.save": (1, 0),
+    "numpy.savez": (1, 0),
+}
+_KEYWORDS = {0: ("obj", "tensors", "model", "value"), 1: ("f", "filename", "file")}
+_PER_PROCESS = re.compile(
+    r"rank|getpid|uuid|hostname|gethostname|tempfile|mkdtemp|mkstemp|NamedTemporary|TMPDIR|HF_HOME"
+    r"|node_id|node_name|\bnow\b|strftime|timestamp|\btime\b|run\.dir|token_hex|urandom|worker",
+    re.I,
+)
+_SAME_VALUE = frozenset(
+    {"join", "str", "Path", "PurePath", "format", "replace", "expanduser", "abspath", "realpath",
+     "with_suffix", "with_name", "joinpath", "resolve", "open", "splitext", "basename", "dirname",
+     "absolute", "as_posix", "rstrip", "lstrip", "strip", "lower", "upper", "zfill", "int", "max",
+     "min", "len", "round", "fspath", "getcwd", "normpath", "getenv", "get"}
+)  # fmt: skip
+_OF_SAMPLES = frozenset({"__getitem__", "__iter__", "__next__", "collate_fn"})
+_DEEPEST = 8
+
+
+@dataclass(frozen=True)
+class Save(Place):
+    """A call that writes ``value`` to ``path``; both as the call says them."""
+
+    value: Node | None
+    path: Node | None
+
+    @property
+    def path_text(self) -> str:
+        return source(self.path) if self.path is not None else "the file"
+
+    @cached_property
+    def is_local(self) -> bool:
+        """Whether it is known that processes write different files, or might."""
+        return self.path is not None and _may_differ(self.facts, self.path, set(), 0)
+
+    @cached_property
+    def is_of_samples(self) -> bool:
+        """A cache that a dataset keeps, one file for each sample."""
+        return any(unit.name in _OF_SAMPLES for unit in _callers(self.facts, self.unit))
+
+    @property
+    def by_all(self) -> bool:
+        """Every rank writes it, and all of them write the same file."""
+        return self.on_every_rank and not self.is_local and not self.is_of_samples
+
+    @property
+    def by_one_of_each_node(self) -> bool:
+        """The first rank of every node writes it, to a path that all nodes share."""
+        who = self.audience
+        return (
+            who.by(NEXT_NODE) is True
+            and who.by(FIRST) is True
+            and who.by(PEER) is False
+            and who.by(FAR) is False
+            and not self.is_local
+            and not self.on_node_disk
+            and not has_one_node(self.facts)
+        )
+
+    @property
+    def by_one(self) -> bool:
+        return self.audience.one or (
+            self.audience.by(PEER) is False and self.audience.by(FIRST) is not False
+        )
+
+    @cached_property
+    def on_node_disk(self) -> bool:
+        """Whether the path names a place that each node has for itself."""
+        return any(
+            isinstance(node, nodes.Const)
+            and isinstance(node.value, str)
+            and node.value.startswith(("/tmp", "/dev/shm", "/scratch/local", "/local"))
+            for part in _pieces(self.facts, self.path, set(), 0)
+            for node in walk(part)
+        )
+
+    @cached_property
+    def parts(self) -> tuple[Node, ...]:
+        """The expressions that the saved value is made of."""
+        return tuple(parts(self.facts, self.value))
+
+    @cached_property
+    def is_of_weights(self) -> bool:
+        """Whether a model's or an optimizer's state is in it."""
+        return any(holds_state(self.facts, part) for part in self.parts)
+
+    @property
+    def guarding(self) -> Fix | None:
+        """The save below a test for the first rank, where that can be written."""
+        test = main_test(self.facts, self.node)
+        if test is None or not is_within(self.path or self.node, self.node):
+            return None
+        edits = under_test(self.facts, self.node, test)
+        return Fix("Save on the first rank only", edits, safe=False) if edits else None
+
+    @property
+    def guard_text(self) -> str:
+        return source(self.guard) if self.guard is not None else ""
+
+    @property
+    def globalizing(self) -> Fix | None:
+        """The test asking for the rank in the whole job, where that is one replacement."""
+        edits = tuple(_globalized(self.facts, self.guard)) if self.guard is not None else ()
+        return Fix("Ask for the global rank", edits, safe=False) if len(edits) == 1 else None
+
+    @property
+    def guards(self) -> tuple[Related, ...]:
+        """The test that lets some ranks through, and the calls between it and the save."""
+        found = []
+        if self.guard is not None:
+            found.append(self.facts.related(self.guard, "this test lets them through"))
+        site = self.audience.site
+        if site is not None:
+            found.append(
+                self.facts.related(site.call, f"`{called_name(site.call)}` is called here")
+            )
+        return tuple(found)
+
+
+def saves(facts: Facts) -> Iterator[Save]:
+    """Every call that writes a checkpoint to a file."""
+    for call, _ in facts.calls:
+        names = facts.names(call)
+        save = None
+        for name in names:
+            if name in _SAVES:
+                save = _save(facts, call, *_SAVES[name])
+            elif name in _DUMPS:
+                save = _save(facts, call, *_DUMPS[name])
+                save = save if save is not None and save.is_of_weights else None
+        if save is not None:
+            yield save
+        elif isinstance(call.func, nodes.Attribute) and call.func.attrname == "save_pretrained":
+            if call.args or call.keywords:
+                path = call.args[0] if call.args else call.keywords[0].value
+                yield Save(facts, call, call.func.expr, path)
+
+
+def _save(facts: Facts, call: nodes.Call, value_at: int, path_at: int) -> Save | None:
+    value = _argument(call, value_at, _KEYWORDS[0])
+    path = _argument(call, path_at, _KEYWORDS[1])
+    if value is None or path is None:
+        return None
+    opened = _opened(facts, path)
+    return Save(facts, call, value, opened) if opened is not None else None
+
+
+def _argument(call: nodes.Call, index: int, names: tuple[str, ...]) -> Node | None:
+    for keyword in call.keywords:
+        if keyword.arg in names:
+            return keyword.value
+    return call.args[index] if index < len(call.args) else None
+
+
+def _opened(facts: Facts, path: Node) -> Node | None:
+    """The path behind a file object; None for what is no file of this machine, or unknown."""
+    made = [o for o in facts.origins(path) if isinstance(o, Made)]
+    for origin in made:
+        if origin.name == "builtins.open":
+            return origin.call.args[0] if origin.call.args else None
+        if origin.name.endswith((".BytesIO", ".open", ".Popen", ".OpenFile", ".fdopen")):
+            return None
+    if isinstance(path, nodes.Name):
+        for binding, _ in bindings_of(facts, path):
+            if binding.path[-1:] == ("enter",) and isinstance(binding.value, nodes.Call):
+                if dotted(binding.value.func) == "open" and binding.value.args:
+                    return binding.value.args[0]
+                return None
+    return path
+
+
+# -- what is saved ----------------------------------------------------------------------------
+
+
+def parts(
+    facts: Facts, node: Node | None, seen: set[int] | None = None, depth: int = 0
+) -> Iterator[Node]:
+    """The expressions that a value is made of, through names, dictionaries and helpers."""
+    seen = set() if seen is None else seen
+    if node is None or id(node) in seen or depth > _DEEPEST:
+        return
+    seen.add(id(node))
+    match node:
+        case nodes.Dict():
+            for _, value in node.items:
+                yield from parts(facts, value, seen, depth + 1)
+        case nodes.List() | nodes.Tuple():
+            for element in node.elts:
+                yield from parts(facts, element, seen, depth + 1)
+        case nodes.IfExp():
+            yield from parts(facts, node.body, seen, depth + 1)
+            yield from parts(facts, node.orelse, seen, depth + 1)
+        case nodes.DictComp():
+            if _keeps_names(node):
+                yield from parts(facts, node.generators[0].iter.func.expr, seen, depth + 1)
+        case nodes.Name():
+            yield from _parts_of_name(facts, node, seen, depth)
+        case nodes.Attribute():
+            yield from _parts_of_attribute(facts, node, seen, depth)
+        case nodes.Call():
+            yield from _parts_of_call(facts, node, seen, depth)
+        case _:
+            yield node
+
+
+def _parts_of_name(facts: Facts, node: nodes.Name, seen: set[int], depth: int) -> Iterator[Node]:
+    found = False
+    for binding, unit in bindings_of(facts, node):
+        if binding.path == ("param",):
+            for site in facts.graph.sites_of(unit):
+                given = facts.graph.given(site, unit, binding.name)
+                if given is not None:
+                    found = True
+                    yield from parts(facts, given, seen, depth + 1)
+        elif not binding.path and binding.value is not None:
+            found = True
+            yield from parts(facts, binding.value, seen, depth + 1)
+    unit = facts.values.unit_of(node)
+    for store in unit.subscript_stores:
+        if isinstance(store.value, nodes.Name) and store.value.name == node.name:
+            if isinstance(store.parent, nodes.Assign):
+                found = True
+                yield from parts(facts, store.parent.value, seen, depth + 1)
+    if not found or facts.roles_of(node):
+        yield node
+
+
+def _parts_of_attribute(
+    facts: Facts, node: nodes.Attribute, seen: set[int], depth: int
+) -> Iterator[Node]:
+    found = False
+    if not facts.roles_of(node):
+        for origin in facts.values.of(node.expr):
+            if isinstance(origin, Instance):
+                for cls in facts.values.mro(origin.cls):
+                    for _, binding in cls.attributes.get(node.attrname, ()):
+                        if binding.value is not None and not binding.path:
+                            found = True
+                            yield from parts(facts, binding.value, seen, depth + 1)
+    if not found:
+        yield node
+
+
+def _parts_of_call(facts: Facts, node: nodes.Call, seen: set[int], depth: int) -> Iterator[Node]:
+    name = dotted(node.func).rpartition(".")[2]
+    if name in ("dict", "OrderedDict"):
+        for given in [*node.args, *(k.value for k in node.keywords)]:
+            yield from parts(facts, given, seen, depth + 1)
+        return
+    if name == "copy" or name == "deepcopy":
+        inside = node.args[:1] or [getattr(node.func, "expr", None)]
+        yield from parts(facts, inside[0], seen, depth + 1)
+        return
+    entered = [u for u in facts.graph.targets_of(node) if u.is_function and u.name != "__init__"]
+    if not entered or name == "state_dict":
+        yield node
+        return
+    for unit in entered:
+        for statement in unit.returns:
+            value = statement.value if isinstance(statement, nodes.Return) else statement
+            yield from parts(facts, value, seen, depth + 1)
+
+
+def _keeps_names(node: nodes.DictComp) -> bool:
+    """``{k: f(v) for k, v in d.items()}``."""
+    generator = node.generators[0]
+    items = generator.iter
+    return (
+        isinstance(items, nodes.Call)
+        and isinstance(items.func, nodes.Attribute)
+        and items.func.attrname == "items"
+        and isinstance(node.key, nodes.Name)
+        and isinstance(generator.target, nodes.Tuple)
+        and isinstance(generator.target.elts[0], nodes.AssignName)
+        and generator.target.elts[0].name == node.key.name
+    )
+
+
+def holds_state(facts: Facts, part: Node) -> bool:
+    if isinstance(part, nodes.Call) and dotted(part.func).endswith("state_dict"):
+        return True
+    roles = {"module", "ddp", "dp", "fsdp", "optimizer", "scaler", "prepared module", "ema"}
+    return bool(facts.roles_of(part) & roles)
+
+
+# -- where to ---------------------------------------------------------------------------------
+
+
+def _callers(facts: Facts, unit: Unit) -> Iterator[Unit]:
+    todo, seen = [unit], set()
+    while todo:
+        at = todo.pop()
+        if id(at) in seen:
+            continue
+        seen.add(id(at))
+        yield at
+        todo.extend(site.caller for site in facts.graph.sites_of(at))
+        if at.outer is not None and at.outer.is_function:
+            todo.append(at.outer)
+
+
+def _pieces(facts: Facts, node: Node | None, seen: set[int], depth: int) -> Iterator[Node]:
+    """The expressions that a path is put together from."""
+    if node is None or id(node) in seen or depth > _DEEPEST:
+        return
+    seen.add(id(node))
+    yield node
+    for at in walk(node):
+        if isinstance(at, nodes.Name) and not _is_callee(at):
+            for binding, unit in bindings_of(facts, at):
+                if binding.path == ("param",):
+                    for site in facts.graph.sites_of(unit):
+                        given = facts.graph.given(site, unit, binding.name)
+                        yield from _pieces(facts, given, seen, depth + 1)
+                elif not binding.path:
+                    yield from _pieces(facts, binding.value, seen, depth + 1)
+
+
+def _may_differ(facts: Facts, node: Node, seen: set[int], depth: int) -> bool:
+    """Whether ``node`` may have another value on another rank, as far as anything says so."""
+    if id(node) in seen or depth > _DEEPEST:
+        return False
+    seen.add(id(node))
+    match node:
+        case nodes.Const():
+            return False
+        case nodes.Name():
+            return _name_may_differ(facts, node, seen, depth)
+        case nodes.Attribute():
+            return _attribute_may_differ(facts, node, seen, depth)
+        case nodes.Call():
+            return _call_may_differ(facts, node, seen, depth)
+        case nodes.Subscript():
+            key = node.slice
+            if isinstance(key, nodes.Const) and isinstance(key.value, str):
+                if RANK_ENVIRONMENT.get(key.value) or _PER_PROCESS.search(key.value):
+                    return True
+            return _may_differ(facts, node.value, seen, depth + 1)
+    return any(_may_differ(facts, child, seen, depth) for child in node.get_children())
+
+
+def _ranks_disagree(facts: Facts, node: Node) -> bool:
+    values = [facts.guards.value(node, rank) for rank in RANKS]
+    return any(repr(value) != repr(values[0]) for value in values)
+
+
+def _name_may_differ(facts: Facts, node: nodes.Name, seen: set[int], depth: int) -> bool:
+    if _ranks_disagree(facts, node) or _PER_PROCESS.search(node.name):
+        return True
+    for binding, unit in bindings_of(facts, node):
+        value = binding.value
+        if binding.path == ("param",):
+            if binding.name != unit.self_name and _param_may_differ(
+                facts, unit, binding.name, seen, depth
+            ):
+                return True
+        elif binding.path[:1] == ("iter",):
+            if value is not None and _iterates_samples(facts, value, binding.path):
+                return True
+        elif binding.path == ("aug",):
+            if _may_differ(facts, value.value, seen, depth + 1):
+                return True
+        elif value is not None and binding.path != ("import",):
+            if _may_differ(facts, value, seen, depth + 1):
+                return True
+    return False
+
+
+def _param_may_differ(facts: Facts, unit: Unit, name: str, seen: set[int], depth: int) -> bool:
+    """Where nobody is known to pass it, anything may come."""
+    sites = facts.graph.sites_of(unit)
+    for site in sites:
+        given = facts.graph.given(site, unit, name)
+        if given is not None and _may_differ(facts, given, seen, depth + 1):
+            return True
+    return not sites
+
+
+def _iterates_samples(facts: Facts, value: Node, path: tuple[int | str, ...]) -> bool:
+    """An element of a loader or of a list of files: each rank has its own."""
+    if isinstance(value, nodes.Call):
+        name = dotted(value.func).rpartition(".")[2]
+        if name in ("range", "trange", "count"):
+            return False
+        if name == "enumerate" and value.args:
+            return path[1:2] != (0,) and _iterates_samples(facts, value.args[0], path[1:])
+        if name in ("tqdm", "items", "keys", "list", "sorted", "zip", "values"):
+            inside = value.args[0] if value.args else getattr(value.func, "expr", value)
+            return not isinstance(inside, nodes.Call | nodes.Name) or _iterates_samples(
+                facts, inside, path
+            )
+    roles = facts.roles_of(value)
+    if roles & {"module", "optimizer"}:
+        return False
+    return not isinstance(value, nodes.List | nodes.Tuple | nodes.Dict) and not all(
+        type(getattr(origin, "node", None)) in (nodes.List, nodes.Tuple, nodes.Dict)
+        for origin in facts.origins(value)
+    )
+
+
+def _attribute_may_differ(facts: Facts, node: nodes.Attribute, seen: set[int], depth: int) -> bool:
+    if _PER_PROCESS.search(node.attrname) or _ranks_disagree(facts, node):
+        return True
+    for module in {id(u.module): u.module for u in facts.units}.values():
+        for _, _, binding in module.attribute_stores.get(node.attrname, ()):
+            if binding.value is not None and not binding.path:
+                if _may_differ(facts, binding.value, seen, depth + 1):
+                    return True
+    return _may_differ(facts, node.expr, seen, depth + 1) if not _is_plain(node.expr) else False
+
+
+def _is_plain(node: Node) -> bool:
+    return isinstance(node, nodes.Name)
+
+
+def _call_may_differ(facts: Facts, node: nodes.Call, seen: set[int], depth: int) -> bool:
+    if _ranks_disagree(facts, node) or _PER_PROCESS.search(dotted(node.func)):
+        return True
+    if any(RANK_CALLS.get(name) in ("global", "local", "node") for name in facts.names(node)):
+        return True
+    inside = [*node.args, *(k.value for k in node.keywords)]
+    if isinstance(node.func, nodes.Attribute):
+        inside.append(node.func.expr)
+    if any(_may_differ(facts, one, seen, depth + 1) for one in inside):
+        return True
+    for unit in facts.graph.targets_of(node):
+        for statement in unit.returns:
+            value = statement.value if isinstance(statement, nodes.Return) else statement
+            if value is not None and _may_differ(facts, value, seen, depth + 1):
+                return True
+    return False
+
+
+def _is_callee(node: Node) -> bool:
+    return isinstance(node.parent, nodes.Call) and node.parent.func is node
+
+
+def _globalized(facts: Facts, test: Node) -> Iterator[Edit]:
+    """``local_rank == 0`` as ``dist.get_rank() == 0``."""
+    name = distributed_name(facts.values.module_of(test))
+    for node in walk(test):
+        if isinstance(node, nodes.Attribute) and node.attrname == "is_local_main_process":
+            yield facts.replace(node, f"{node.expr.as_string()}.is_main_process")
+        elif isinstance(node, nodes.Compare) and len(node.ops) == 1 and name is not None:
+            op, right = node.ops[0]
+            if op == "==" and isinstance(right, nodes.Const) and right.value == 0:
+                if _is_local_rank(facts, node.left):
+                    yield facts.replace(node.left, f"{name}.get_rank()")
+
+
+def _is_local_rank(facts: Facts, node: Node) -> bool:
+    return all(facts.guards.value(node, rank) == rank.local for rank in RANKS)

@@ -110,7 +110,11 @@ class Facts:
             return "unknown"
         found: set[Often] = {"every step"}
         for condition, unit in loop.conditions_of(happening):
+            if _ends_the_loop(condition, loop, unit):
+                continue
             kind = self.kind_of_test(condition.test, loop)
+            if kind == "gate" and _skips_the_first(condition, loop):
+                continue
             if kind == "gate":
                 if not self._gates_the_update(condition, loop, unit):
                     return "some steps"
@@ -284,6 +288,30 @@ class Spot:
         level: Level | None = None,
     ) -> Draft:
         return self.facts.draft(self.node, message, related, fix, level)
+
+
+def _ends_the_loop(condition: Condition, loop: StepLoop, unit: Unit) -> bool:
+    """Whether the other way leaves the loop for good: what is behind it runs on each iteration."""
+    if isinstance(condition.exit, nodes.Return):
+        return unit is loop.unit and not loop.is_hook
+    return isinstance(condition.exit, nodes.Break | nodes.Raise | nodes.Expr)
+
+
+def _skips_the_first(condition: Condition, loop: StepLoop) -> bool:
+    """``if step < start: continue``: a resumed run skips ahead, then every step runs."""
+    test = condition.test
+    return (
+        isinstance(condition.exit, nodes.Continue)
+        and isinstance(loop.node, nodes.For)
+        and isinstance(test, nodes.Compare)
+        and len(test.ops) == 1
+        and test.ops[0][0] in ("<", "<=")
+        and isinstance(test.left, nodes.Name)
+        and any(
+            isinstance(target, nodes.AssignName) and target.name == test.left.name
+            for target in walk(loop.node.target)
+        )
+    )
 
 
 def _leaves_the_loop(happening: Happening, loop: StepLoop) -> bool:

@@ -17,6 +17,7 @@ from ddp_lint.model.calls import CallGraph
 from ddp_lint.model.flow import Condition, conditions, loops_around
 from ddp_lint.model.guards import RANKS, Guards
 from ddp_lint.model.modules import Unit
+from ddp_lint.model.torch_api import STEP_CALLERS
 from ddp_lint.model.origins import Api, Code, Instance, Made, Member, Origin, Result
 from ddp_lint.model.tree import COMPREHENSIONS, SCOPES, Node, dotted, is_within, walk_scope
 
@@ -76,6 +77,8 @@ class Steps:
 
     def is_backward(self, call: nodes.Call) -> bool:
         """A call that starts a backward pass."""
+        if self._calls_stepper(call):
+            return True
         func = call.func
         if not isinstance(func, nodes.Attribute):
             return any(
@@ -89,7 +92,7 @@ class Steps:
         receiver = func.expr
         if isinstance(receiver, nodes.Call) and dotted(receiver.func) == "super":
             return False
-        for origin in self.graph.values.of(receiver):
+        for origin in self.graph.origins(receiver):
             if isinstance(origin, Instance) and self.graph.targets_of(call):
                 return False  # a method of the project, which is entered instead
             if isinstance(origin, Api) and origin.name != "torch.autograd":
@@ -109,8 +112,18 @@ class Steps:
         self._backward_units[id(unit)] = found
         return found
 
+    def _calls_stepper(self, call: nodes.Call) -> bool:
+        """``loss_scaler(loss, optimizer)``: an object that does the whole update."""
+        if len(call.args) < 2 or not isinstance(call.func, nodes.Name | nodes.Attribute):
+            return False
+        return any(
+            isinstance(o, Made) and o.name in STEP_CALLERS for o in self.graph.origins(call.func)
+        )
+
     def is_optimizer_step(self, call: nodes.Call) -> bool:
         """``optimizer.step()``, ``scaler.step(optimizer)``, an engine's step: parameters change."""
+        if self._calls_stepper(call):
+            return True
         func = call.func
         if not isinstance(func, nodes.Attribute) or func.attrname not in ("step", "optimizer_step"):
             return False

@@ -6,7 +6,7 @@ where the model came in through a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import Literal
 
@@ -39,8 +39,11 @@ _TENSOR_METHODS = frozenset(
     """
     mean sum view reshape squeeze unsqueeze flatten detach clone float half bfloat16 double to cuda
     contiguous transpose permute add sub mul div pow sqrt exp log abs neg max min softmax log_softmax
-    logits masked_fill expand repeat chunk split type_as item backward norm clamp scale t
+    logits masked_fill expand repeat chunk split type_as norm clamp scale t
     """.split()
+)
+_OUTPUT_PARTS = frozenset(
+    {"data", "T", "sample", "last_hidden_state", "pooler_output", "hidden_states", "prediction", "values"}
 )
 _MOVING = frozenset({"cuda", "to", "prepare", "setup", "npu", "xpu", "set_device", "fit", "train_batch"})
 _MOVERS = frozenset(
@@ -48,7 +51,10 @@ _MOVERS = frozenset(
      "deepspeed.initialize", "torch.nn.DataParallel", "torch.accelerator.set_device_index",
      "accelerate.Accelerator", "lightning.Fabric", "lightning.fabric.Fabric"}
 )  # fmt: skip
-_STRING_METHODS = frozenset({"format", "join", "strip", "split", "keys", "lower", "upper", "replace"})
+_STRING_METHODS = frozenset(
+    {"format", "join", "strip", "lower", "upper", "replace", "startswith", "endswith", "find", "encode",
+     "decode", "batch_decode", "tokenize", "findall", "splitlines"}
+)  # fmt: skip
 
 
 class Tensors:
@@ -243,6 +249,8 @@ class Tensors:
         last = name.rpartition(".")[2]
         arguments = [*node.args, *(k.value for k in node.keywords)]
         if name.startswith("builtins."):
+            if last in ("dict", "list", "tuple") and not arguments:
+                return None
             return self._any(*arguments) if last in _COMBINING and arguments else "host"
         if name in FACTORIES:
             device = next((k.value for k in node.keywords if k.arg == "device"), None)
@@ -321,6 +329,8 @@ class Tensors:
             return None
         bindings = reaching(unit, node.name, node) if unit is first else unit.bindings[node.name]
         found = [self._binding(binding, unit) for binding in bindings]
+        if any(_starts_empty(binding) for binding in bindings):
+            found.append(self._collected(node.name, unit))
         if "device" in found and "host" not in found:
             return "device"
         if found and all(f == "host" for f in found):
@@ -332,6 +342,23 @@ class Tensors:
         if "host" not in found and self._fed_to_backward(node.name, unit, bindings):
             return "device"
         return None
+
+    def _collected(self, name: str, unit: Unit) -> Where:
+        """What a list or dict that starts empty is filled with in its unit."""
+        parts: list[Node] = []
+        for store in unit.subscript_stores:
+            value = getattr(store.parent, "value", None)
+            if isinstance(store.value, nodes.Name) and store.value.name == name and value is not None:
+                parts.append(value)
+        for call in unit.calls:
+            func = call.func
+            if isinstance(func, nodes.Attribute) and func.attrname in ("append", "update", "extend"):
+                if isinstance(func.expr, nodes.Name) and func.expr.name == name:
+                    parts.extend(call.args)
+        found = [self.where(part) for part in parts]
+        if "device" in found:
+            return "device"
+        return "host" if found and all(f == "host" for f in found) else None
 
     def _fed_to_backward(self, name: str, unit: Unit, bindings: list[Binding]) -> bool:
         if any(b.path == ("param",) for b in bindings):
@@ -444,15 +471,30 @@ class Tensors:
         todo: list[str] = []
         for call in unit.calls:
             if self.steps.is_backward(call):
-                todo.extend(_operands(_loss_of(call), through_calls=False))
+                todo.extend(_operands(_loss_of(call), _enters_none))
             else:
                 todo.extend(self._handed_to_backward(call))
-        direct = self._closed(unit, todo, through_calls=False)
-        every = self._closed(unit, list(direct), through_calls=True)
+        direct = self._closed(unit, todo, _enters_none)
+        every = self._closed(unit, list(direct), self._computes)
         self._fed[id(unit)] = (direct, every)
         return direct, every
 
-    def _closed(self, unit: Unit, todo: list[str], through_calls: bool) -> frozenset[str]:
+    def _computes(self, call: nodes.Call) -> bool:
+        """Whether a call computes with its arguments on the device: a module, a function of
+        torch, something unseen.  What functions of the project do with them can be seen."""
+        units = self.graph.targets_of(call)
+        if units:
+            return all(unit.name in ("forward", "__call__") for unit in units)
+        if getattr(call.func, "attrname", "") in HOST_METHODS:
+            return False
+        return not any(
+            isinstance(o, Api) and (not o.name.startswith("torch.") or o.name.rpartition(".")[2][:1].isupper())
+            for o in self.graph.values.of(call.func)
+        )
+
+    def _closed(
+        self, unit: Unit, todo: list[str], enters: Callable[[nodes.Call], bool]
+    ) -> frozenset[str]:
         found: set[str] = set()
         while todo:
             name = todo.pop()
@@ -467,9 +509,7 @@ class Tensors:
                     continue
                 if isinstance(value, nodes.AugAssign):
                     value = value.value
-                    if _is_setting(value) and not _says_loss(value):
-                        continue
-                todo.extend(_operands(value, through_calls))
+                todo.extend(_operands(value, enters))
         return frozenset(found)
 
     def _handed_to_backward(self, call: nodes.Call) -> Iterator[str]:
@@ -503,11 +543,11 @@ def loss_of(call: nodes.Call) -> Node:
     return _loss_of(call)
 
 
-def _operands(node: Node, through_calls: bool) -> Iterator[str]:
+def _operands(node: Node, enters: Callable[[nodes.Call], bool]) -> Iterator[str]:
     """Names whose values go into ``node``, leaving out what is merely called or indexed by.
 
-    Of the arguments of a call only plain names count: ``net(x, args.size)`` says that ``x`` goes
-    into it, and nothing about ``args``.
+    Of the arguments of a call that ``enters`` lets through only plain names count:
+    ``net(x, args.size)`` says that ``x`` goes into it, and nothing about ``args``.
     """
     stack: list[Node] = [node]
     while stack:
@@ -516,17 +556,19 @@ def _operands(node: Node, through_calls: bool) -> Iterator[str]:
             yield at.name
         elif isinstance(at, nodes.Call):
             if isinstance(at.func, nodes.Attribute) and not _is_api(at.func):
+                if at.func.attrname in _TO_HOST:
+                    continue
                 if not isinstance(at.func.expr, nodes.Name) or at.func.attrname in _TENSOR_METHODS:
                     stack.append(at.func.expr)
-            if through_calls:
+            if enters(at):
                 given = [*at.args, *(k.value for k in at.keywords)]
                 stack.extend(a for a in given if not isinstance(a, nodes.Attribute))
         elif isinstance(at, nodes.Subscript | nodes.Starred):
             stack.append(at.value)
-        elif isinstance(at, nodes.Attribute):
+        elif isinstance(at, nodes.Attribute) and _says_output(at):
             stack.append(at.expr)
         elif isinstance(at, nodes.BinOp):
-            stack.extend(p for p in (at.left, at.right) if not _is_setting(p) or _says_loss(p))
+            stack.extend((at.left, at.right))
         elif isinstance(at, nodes.UnaryOp):
             stack.append(at.operand)
         elif isinstance(at, nodes.IfExp):
@@ -537,13 +579,15 @@ def _operands(node: Node, through_calls: bool) -> Iterator[str]:
             stack.extend(g.iter for g in at.generators)
 
 
-def _says_loss(node: Node) -> bool:
-    return "loss" in str(getattr(node, "attrname", ""))
+def _enters_none(call: nodes.Call) -> bool:
+    return False
 
 
-def _is_setting(node: Node) -> bool:
-    """``args.weight``, ``self.alpha``: a factor, more likely than a tensor."""
-    return isinstance(node, nodes.Attribute)
+def _says_output(node: nodes.Attribute) -> bool:
+    """``outputs.loss``, ``result.logits``: a part of what a model gave.  ``args.weight`` and
+    ``self.alpha`` are factors, and say nothing about ``args``."""
+    name = str(node.attrname)
+    return name in _OUTPUT_PARTS or name.endswith(("loss", "losses", "logits"))
 
 
 def _is_api(node: nodes.Attribute) -> bool:
@@ -576,6 +620,17 @@ def _is_cpu(node: Node) -> bool:
 def _is_start_value(binding: Binding) -> bool:
     """``total = 0`` before a loop that adds tensors to it."""
     return isinstance(binding.value, nodes.Const | nodes.List | nodes.Dict) and not binding.path
+
+
+def _starts_empty(binding: Binding) -> bool:
+    value = binding.value
+    if binding.path:
+        return False
+    if isinstance(value, nodes.Call):
+        return dotted(value.func).rpartition(".")[2] in ("dict", "list", "defaultdict", "OrderedDict")
+    return (isinstance(value, nodes.Dict) and not value.items) or (
+        isinstance(value, nodes.List) and not value.elts
+    )
 
 
 def _computed(binding: Binding) -> bool:

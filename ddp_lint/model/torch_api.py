@@ -259,6 +259,9 @@ CLIPS = frozenset(
         "torch.nn.utils.clip_grads_with_norm_",
     }
 )
+#: Objects that, called with a loss and an optimizer, run the backward pass, clip and step.
+STEP_CALLERS = frozenset({"timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler",
+                          "timm.utils.ApexScaler"})  # fmt: skip
 AUTOCASTS = frozenset(
     {
         "torch.cuda.amp.autocast",
@@ -301,7 +304,8 @@ FACTORIES = frozenset(
 #: Methods of a tensor that answer with a host value without waiting for the device.
 HOST_METHODS = frozenset(
     {"size", "dim", "numel", "nelement", "element_size", "stride", "ndimension", "is_floating_point",
-     "data_ptr", "get_device", "is_contiguous", "storage_offset", "type"}
+     "data_ptr", "get_device", "is_contiguous", "storage_offset", "type", "is_inference", "is_complex",
+     "is_shared", "is_pinned", "count", "index", "keys"}
 )  # fmt: skip
 HOST_ATTRIBUTES = frozenset(
     {"shape", "device", "dtype", "ndim", "requires_grad", "is_cuda", "grad_fn", "is_leaf", "layout", "names", "name"}

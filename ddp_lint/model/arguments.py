@@ -77,6 +77,7 @@ class Calls:
         self.facts = facts
         self._known: dict[int, Arguments] = {}
         self._filled: dict[Origin, list[tuple[str | None, Node]]] | None = None
+        self._grown: dict[Origin, list[tuple[bool, Node]]] | None = None
 
     def arguments(self, call: nodes.Call, parameters: Iterable[str]) -> Arguments:
         """What ``call`` passes; ``parameters`` names the positional ones in their order."""
@@ -204,7 +205,50 @@ class Calls:
         found = [v for name, v in self.filled.get(base, ()) if name == str(key)]
         if isinstance(base, Expression) and isinstance(base.node, nodes.DictComp):
             found.append(base.node.value)
+        if isinstance(base, Expression) and isinstance(base.node, nodes.List | nodes.ListComp):
+            found.extend(self.elements(base))
         return found
+
+    # -- lists ------------------------------------------------------------------------------
+
+    def elements(self, origin: Origin, depth: int = 0) -> list[Node]:
+        """The expressions that a list may hold: written in it, appended or extended."""
+        if depth > _DEEPEST:
+            return []
+        found: list[Node] = []
+        match origin:
+            case Expression(node=nodes.List(elts=elts) | nodes.Tuple(elts=elts)):
+                for element in elts:
+                    if isinstance(element, nodes.Starred):
+                        found.extend(self.elements_of(element.value, depth + 1))
+                    else:
+                        found.append(element)
+            case Expression(node=nodes.ListComp(elt=elt) | nodes.GeneratorExp(elt=elt)):
+                found.append(elt)
+            case Expression(node=nodes.BinOp(op="*" | "+", left=left, right=right)):
+                for side in (left, right):
+                    found.extend(self.elements_of(side, depth + 1))
+        for whole, value in self.grown.get(origin, ()):
+            found.extend(self.elements_of(value, depth + 1) if whole else [value])
+        return found
+
+    def elements_of(self, node: Node, depth: int = 0) -> list[Node]:
+        return [e for o in self.facts.origins(node) for e in self.elements(o, depth + 1)]
+
+    @property
+    def grown(self) -> Mapping[Origin, list[tuple[bool, Node]]]:
+        """``xs.append(x)`` and ``xs.extend(ys)`` by the list; True for a list of elements."""
+        if self._grown is None:
+            self._grown = defaultdict(list)
+            for call, _ in self.facts.calls:
+                func = call.func
+                if not isinstance(func, nodes.Attribute) or len(call.args) != 1:
+                    continue
+                if func.attrname in ("append", "extend"):
+                    for origin in self.facts.origins(func.expr):
+                        if isinstance(origin, Expression):
+                            self._grown[origin].append((func.attrname == "extend", call.args[0]))
+        return self._grown
 
 
 def _either(found: list[Passed]) -> Passed:

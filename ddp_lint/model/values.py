@@ -371,7 +371,7 @@ class Values:
             return known
         self._mro[id(cls)] = [cls]
         found = [cls]
-        for base in cls.node.bases:
+        for base in base_classes(cls):
             for origin in self.of(base):
                 if isinstance(origin, Type):
                     self.subclasses.setdefault(id(origin.cls), []).append(cls)
@@ -393,7 +393,7 @@ class Values:
         """Qualified names of the classes outside the project that ``cls`` is derived from."""
         found = set()
         for at in self.mro(cls):
-            for base in at.node.bases:
+            for base in base_classes(at):
                 found.update(o.name for o in self.of(base) if isinstance(o, Api))
         return found
 
@@ -537,6 +537,11 @@ def _is_none(node: Node | None) -> bool:
 
 def _node_of(origin: Origin) -> Node | None:
     return getattr(origin, "call", None) or getattr(origin, "node", None)
+
+
+def base_classes(cls: Class) -> list[Node]:
+    """The bases of a class as written, ``Dataset`` for ``Dataset[Sample]``."""
+    return [b.value if isinstance(b, nodes.Subscript) else b for b in cls.node.bases]
 
 
 def argument_for(call: nodes.Call, unit: Unit, name: str) -> Node | None:

@@ -1,0 +1,73 @@
+"""Data only: what the libraries around data loading do, by qualified name."""
+
+from __future__ import annotations
+
+#: Calls that decode a compressed image or recording, whole.
+_DECODES = """
+PIL.Image.open cv2.imread cv2.imdecode imageio.imread imageio.v2.imread imageio.v3.imread
+skimage.io.imread matplotlib.image.imread matplotlib.pyplot.imread
+torchvision.io.read_image torchvision.io.decode_image torchvision.io.decode_jpeg
+torchvision.io.decode_png torchvision.io.image.read_image torchvision.io.image.decode_image
+torchvision.datasets.folder.default_loader torchvision.datasets.folder.pil_loader
+torchvision.datasets.folder.accimage_loader torchvision.datasets.folder.cv2_loader
+librosa.load librosa.core.load torchaudio.load audioread.audio_open
+"""
+DECODES = frozenset(_DECODES.split())
+#: Base classes whose ``self.loader(path)`` decodes.
+FOLDER_DATASETS = frozenset(
+    f"torchvision.datasets.{name}"
+    for name in ("ImageFolder", "DatasetFolder", "folder.ImageFolder", "folder.DatasetFolder")
+)
+#: Flags of ``cv2.imread`` that decode at a fraction of the size.
+SCALED_FLAGS = "IMREAD_REDUCED"
+
+#: Functions that filter or resample every pixel of an image.
+_HEAVY_FUNCTIONS = """
+cv2.GaussianBlur cv2.medianBlur cv2.bilateralFilter cv2.remap cv2.fastNlMeansDenoising
+cv2.fastNlMeansDenoisingColored cv2.inpaint
+scipy.ndimage.gaussian_filter scipy.ndimage.map_coordinates scipy.ndimage.zoom
+scipy.ndimage.rotate scipy.ndimage.affine_transform scipy.ndimage.median_filter
+scipy.ndimage.filters.gaussian_filter scipy.ndimage.interpolation.map_coordinates
+scipy.ndimage.interpolation.zoom scipy.ndimage.interpolation.rotate
+skimage.transform.warp skimage.transform.swirl skimage.filters.gaussian
+skimage.transform.PiecewiseAffineTransform skimage.restoration.denoise_tv_chambolle
+torchvision.transforms.functional.gaussian_blur
+torchvision.transforms.v2.functional.gaussian_blur
+torchvision.transforms.functional.elastic_transform
+torchvision.transforms.v2.functional.elastic
+"""
+HEAVY_FUNCTIONS = frozenset(_HEAVY_FUNCTIONS.split())
+#: Transforms that do so wherever they are called.
+HEAVY_TRANSFORMS = frozenset(
+    [
+        f"torchvision.transforms.{version}{name}"
+        for version in ("", "v2.", "transforms.")
+        for name in ("GaussianBlur", "ElasticTransform", "RandomPerspective")
+    ]
+    + [
+        f"albumentations.{name}"
+        for name in ("ElasticTransform", "GridDistortion", "OpticalDistortion", "GlassBlur",
+                     "MotionBlur", "MedianBlur", "GaussianBlur", "AdvancedBlur", "Defocus",
+                     "ZoomBlur")
+    ]
+    + [
+        "imgaug.augmenters.ElasticTransformation",
+        "imgaug.augmenters.PiecewiseAffine",
+        "imgaug.augmenters.GaussianBlur",
+    ]
+)  # fmt: skip
+#: Arguments of ``image.filter`` of PIL that are costly.
+PIL_FILTERS = frozenset(
+    f"PIL.ImageFilter.{name}"
+    for name in ("GaussianBlur", "BoxBlur", "MedianFilter", "MinFilter", "MaxFilter",
+                 "UnsharpMask", "ModeFilter", "RankFilter")
+)  # fmt: skip
+
+#: Packages whose objects transform samples; containers of such objects are looked into.
+TRANSFORM_PACKAGES = (
+    "torchvision.transforms.",
+    "albumentations.",
+    "imgaug.",
+    "monai.transforms.",
+    "torch.nn.Sequential",
+)

@@ -1,0 +1,140 @@
+"""Each sample is decoded from an image or audio file again, in every epoch, on the CPU.
+
+Decoding is often the dearest thing a worker does.  Measured on one core with PIL, decoding and
+resizing to 160 pixels: 500 images a second for 640 x 480 JPEGs and 34 a second for 2048 x 1536.
+A GPU that trains on 2,000 images a second wants four such cores for small photos and sixty for
+large ones.  What the same dataset can do instead, measured in the same run:
+
+| change | small photos | large photos |
+|---|---|---|
+| `image.draft("RGB", size)` before the first pixel is read | 1.5 x | 3.9 x |
+| scaled decoding (simplejpeg, `cv2.IMREAD_REDUCED_COLOR_2`) | 1.7 to 1.9 x | 2.9 to 4.0 x |
+| JPEGs that were resized once, before training | 11 x | 136 x |
+| resized once and kept as `uint8` in a memory map | more than 270 x | more than 270 x |
+
+Another library at full size gains little (1.0 to 1.6 x).  With a GPU to spare,
+`torchvision.io.decode_jpeg` takes `device="cuda"`, and DALI decodes there too.
+
+This is a note: with enough workers the loader keeps up, and then there is nothing to mend.  Look
+whether the GPU waits before you change anything.
+
+Bad:
+
+```python
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms.functional import to_tensor
+
+
+class Photos(Dataset):
+    def __init__(self, folder):
+        self.paths = sorted(Path(folder).glob("*.jpg"))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        image = Image.open(self.paths[index]).convert("RGB")  # DDP302
+        return to_tensor(image.resize((160, 160)))
+
+
+model = nn.Conv2d(3, 8, 3).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images in DataLoader(Photos("train"), batch_size=64, shuffle=True, num_workers=8):
+    loss = model(images.cuda()).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+Good (resized once, read from a memory map):
+
+```python
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Photos(Dataset):
+    def __init__(self, path):
+        self.images = np.load(path, mmap_mode="r")
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, index):
+        return torch.from_numpy(self.images[index].copy())
+
+
+model = nn.Conv2d(3, 8, 3).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images in DataLoader(Photos("train_160.npy"), batch_size=64, shuffle=True, num_workers=8):
+    loss = model(images.cuda().float().div(255)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+Good (decoded at the size that is needed):
+
+```python
+from pathlib import Path
+
+import torch
+from PIL import Image
+from torch import nn
+from torch.utils.data import DataLoader, Dataset
+from torchvision.transforms.functional import to_tensor
+
+
+class Photos(Dataset):
+    def __init__(self, folder):
+        self.paths = sorted(Path(folder).glob("*.jpg"))
+
+    def __len__(self):
+        return len(self.paths)
+
+    def __getitem__(self, index):
+        image = Image.open(self.paths[index])
+        image.draft("RGB", (160, 160))
+        return to_tensor(image.convert("RGB").resize((160, 160)))
+
+
+model = nn.Conv2d(3, 8, 3).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images in DataLoader(Photos("train"), batch_size=64, shuffle=True, num_workers=8):
+    loss = model(images.cuda()).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+```
+
+Cannot see: how large the files are, how many cores there are, and whether the GPU ever waits.
+
+References:
+
+* `PIL.Image.Image.draft` in the Pillow documentation
+* arXiv 2605.08731 and 2501.13131, which compare decoders alone and inside a DataLoader
+"""
+
+from __future__ import annotations
+
+from ddp_lint.model import Program
+from ddp_lint.rule import Findings, rule
+
+
+@rule("DDP302", level="note")
+def check(program: Program) -> Findings:
+    for decode in program.samples.decodes:
+        if not decode.is_kept and not decode.is_scaled and not decode.for_other_samples:
+            yield decode.finding(
+                f"`{decode.text}` decodes a file for every sample of `{decode.owner}`, in every "
+                "epoch: resize once before training (11 to 136 times faster), or decode at the "
+                "size you need (`draft`, scaled decoders)",
+                related=decode.related,
+            )

@@ -26,6 +26,9 @@ def main(argv: list[str]) -> int:
         del os.environ["TORCH_DISTRIBUTED_DEBUG"]
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    # Before anything touches CUDA: too late it has no effect, and nothing says so.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     from . import suite
 
     return suite.run(options)

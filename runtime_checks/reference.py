@@ -3,7 +3,8 @@
     torchrun --nproc-per-node 2 reference.py --data pictures --out runs/first
 
 ``pictures`` holds ``train/<class>/*.jpg`` and ``val/<class>/*.jpg``.  ``--out`` is a folder that
-all nodes share; started again with the same one, the run goes on where it was, bit for bit.
+all nodes share; started again with the same one, the run goes on where it was, bit for bit (on
+a GPU if ``torch.use_deterministic_algorithms`` was asked for too).
 Copy it, put your model and your data in, and keep the order of the lines in ``train``.
 """
 

@@ -8,20 +8,17 @@ nothing that a proof could break here.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
-from typing import Any
 
 from . import worker
 from .worker import Outcome, Task
-from .world import Meeting
+from .world import START, Meeting
 
 _GLANCE = 0.1  # seconds between two looks at the other ranks
 _running: list[BaseProcess] = []
@@ -37,11 +34,8 @@ def warm_up() -> None:
 
 def run(task: Task, meeting: Meeting) -> list[Outcome]:
     """Run one proof on this rank; how it ended on every rank, the same list on all of them."""
-    # Forking is what makes a fresh process per proof cheap; elsewhere it is not safe with torch.
-    method = "fork" if sys.platform == "linux" else "spawn"
-    processes: Any = multiprocessing.get_context(method)
-    receiver, sender = processes.Pipe(duplex=False)
-    process = processes.Process(target=worker.main, args=(task, sender))
+    receiver, sender = START.Pipe(duplex=False)
+    process = START.Process(target=worker.main, args=(task, sender))
     with _started(process):
         sender.close()
         outcome = _watch(process, receiver, task, meeting)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import datetime
 import json
+import multiprocessing
 import os
 import socket
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +23,8 @@ from torch.distributed.distributed_c10d import PrefixStore, Store
 
 #: How long ranks wait for each other between proofs, in seconds.
 PATIENCE = 60.0
+#: Forking is what makes a fresh process per proof cheap; elsewhere it is not safe with torch.
+START: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
 
 
 @dataclass(frozen=True)
@@ -157,15 +162,21 @@ def connect(prefix: str, launch: Launch, patience: float = PATIENCE) -> Meeting:
     return Meeting(named, launch.rank, launch.world_size, patience)
 
 
+def _count_gpus() -> int:
+    """Asked in a process of its own: who has asked the CUDA runtime cannot fork its users."""
+    if not torch.backends.cuda.is_built():
+        return 0
+    with ProcessPoolExecutor(1, START) as elsewhere:
+        return elsewhere.submit(torch.cuda.device_count).result()
+
+
 def settle(asked: str, launch: Launch, meeting: Meeting) -> Backend:
     """The backend of the whole run, the same on every rank.
 
     Raises ``ValueError`` on all of them where one cannot have what was asked for.
     """
-    # Counted by the driver's library: asking the runtime would spoil the fork.
-    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     try:
-        mine = asdict(choose_backend(asked, torch.cuda.device_count(), launch.local_world_size))
+        mine = asdict(choose_backend(asked, _count_gpus(), launch.local_world_size))
     except ValueError as error:
         mine = {"impossible": str(error)}
     choices = meeting.gather(mine)

@@ -41,7 +41,7 @@ SETTINGS = {
     "amp": "float16",
     "accumulate": 2,
     "steps": STEPS,
-    "deterministic": True,
+    "deterministic algorithms": True,
 }
 
 

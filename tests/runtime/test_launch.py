@@ -14,9 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 
 from ddp_lint import verify
 from runtime_checks import __main__ as suite_main
+from runtime_checks import world
 from runtime_checks.compare import first_digest
 from runtime_checks.proofs import Unreadable, discover, select
 from runtime_checks.world import Launch, agree, choose_backend
@@ -197,6 +199,16 @@ def test_nodes_agree_on_what_all_of_them_have() -> None:
 def test_cuda_that_was_asked_for_is_not_replaced() -> None:
     with pytest.raises(ValueError, match="no GPU"):
         choose_backend("cuda", 0, 1)
+
+
+def test_gpus_are_counted_without_touching_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The count comes from another process, where there is a CUDA to be touched at all."""
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", os.getpid)
+    counted = world._count_gpus()
+    assert counted not in (0, os.getpid())
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
+    assert world._count_gpus() == 0
 
 
 def test_place_as_torchrun_tells_it() -> None:

@@ -19,6 +19,7 @@ class Progress:
     def __init__(self) -> None:
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
+        self._shown = False
 
     def start(self, files: int) -> None:
         if sys.stderr.isatty():
@@ -32,6 +33,7 @@ class Progress:
             seconds = time.monotonic() - began
             sys.stderr.write(f"\r\033[Kddp-lint: linting {files:,} files, {seconds:.0f} s")
             sys.stderr.flush()
+            self._shown = True
             wait = 0.5
 
     def __enter__(self) -> Progress:
@@ -46,5 +48,6 @@ class Progress:
         self._done.set()
         if self._thread is not None:
             self._thread.join()
-            sys.stderr.write("\r\033[K")
-            sys.stderr.flush()
+            if self._shown:
+                sys.stderr.write("\r\033[K")
+                sys.stderr.flush()

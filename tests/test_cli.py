@@ -20,6 +20,8 @@ import pytest
 
 from ddp_lint import __version__
 from ddp_lint.cli import main
+from tests.test_flake8 import DATA
+from tests.test_flake8 import TRAIN as PARTS
 
 ROOT = Path(__file__).parent.parent
 
@@ -36,6 +38,8 @@ class Ran:
 
 
 Run = Callable[..., Ran]
+#: A program of one file.
+TRAIN = PARTS.replace("from data import make_loader\n", DATA)
 
 
 @pytest.fixture
@@ -315,19 +319,6 @@ def test_many_processes_say_the_same(engine: None, folder: Path) -> None:
     alone = check("-j", "1")
     assert len({finding["path"] for finding in json.loads(alone)["findings"]}) == 3
     assert check("-j", "2") == alone
-
-
-TRAIN = """\
-from torch.utils.data import DataLoader, DistributedSampler
-
-
-def train(dataset, step):
-    sampler = DistributedSampler(dataset)
-    loader = DataLoader(dataset, sampler=sampler)
-    for epoch in range(90):
-        for batch in loader:
-            step(batch)
-"""
 
 
 # What the report looks like

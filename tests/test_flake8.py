@@ -20,20 +20,24 @@ ROOT = Path(__file__).parent.parent
 INSTALLED = any(entry.name == "DDP" for entry in entry_points(group="flake8.extension"))
 
 TRAIN = """\
-from torch.utils.data import DataLoader
+import torch
 
 from data import make_loader
 
 
-def main(dataset, step):
+def main(model, dataset):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     loader, sampler = make_loader(dataset)
     for epoch in range(90):
-        for batch in loader:
-            step(batch)
+        for inputs in loader:
+            optimizer.zero_grad()
+            loss = model(inputs).sum()
+            loss.backward()
+            optimizer.step()
 
 
 if __name__ == "__main__":
-    main([], print)
+    main(torch.nn.Linear(8, 1), torch.randn(64, 8))
 """
 DATA = """\
 from torch.utils.data import DataLoader, DistributedSampler
@@ -43,7 +47,7 @@ def make_loader(dataset):
     sampler = DistributedSampler(dataset)
     return DataLoader(dataset, sampler=sampler), sampler
 """
-TOLD = TRAIN.replace("        for batch", "        sampler.set_epoch(epoch)\n        for batch")
+TOLD = TRAIN.replace("        for inputs", "        sampler.set_epoch(epoch)\n        for inputs")
 #: A plugin that looks at docstrings, and at the whole tree, as it gets it.
 OTHER = """\
 import ast
@@ -157,7 +161,7 @@ def test_stdin_without_a_name(project: Path, tmp_path: Path) -> None:
 def test_line_endings_and_marks_are_the_same_text(project: Path, tmp_path: Path) -> None:
     (project / "train.py").write_bytes(b"\xef\xbb\xbf" + TRAIN.replace("\n", "\r\n").encode())
     ran = flake8(config(tmp_path), "--select=DDP", "train.py", cwd=project)
-    assert re.match(r"train\.py:8:5: DDP301 ", ran.stdout)
+    assert re.match(r"train\.py:9:5: DDP301 ", ran.stdout)
 
 
 def test_notes_are_off_unless_selected(project: Path, tmp_path: Path) -> None:
@@ -204,7 +208,7 @@ def test_settings_hold_here_too(project: Path, tmp_path: Path) -> None:
 
 def test_other_plugins_get_the_tree_as_it_was(project: Path, tmp_path: Path) -> None:
     (tmp_path / "other_plugin.py").write_text(OTHER)
-    (project / "data.py").write_text(f'"""A docstring."""\n{DATA}')
+    (project / "data.py").write_text(f'"""A docstring."""\nimport os\n{DATA}')
 
     def rest(*, ours: bool) -> list[str]:
         select = "--select=F,XDS,DDP" if ours else "--select=F,XDS"

@@ -102,6 +102,6 @@ def test_files_can_be_read_in_a_sitting() -> None:
     long = {
         path.relative_to(ROOT).as_posix(): lines
         for path in (*MODULES, *RULES)
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 600
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 700
     }
     assert not long, "a word of the language is missing"

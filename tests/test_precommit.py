@@ -71,7 +71,7 @@ def test_pre_commit(form: str, source: Path, tmp_path: Path) -> None:
 
     failed = run("--all-files")
     assert failed.returncode == 1, failed.stdout + failed.stderr
-    assert "train.py:8:5: DDP301 " in failed.stdout
+    assert "train.py:9:5: DDP301 " in failed.stdout
     # Only the file that changes is handed over; what makes it right lies in the other one.
     git(user, "commit", "-qm", "broken", "--no-verify")
     (user / "train.py").write_text(TOLD)

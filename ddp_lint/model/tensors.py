@@ -19,6 +19,7 @@ from ddp_lint.model.origins import Api, Code, Expression, Folder, Instance, Made
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import HOOK_TENSORS, Steps
 from ddp_lint.model.torch_api import (
+    CLIPS,
     FACTORIES,
     HOST_ATTRIBUTES,
     HOST_FUNCTIONS,
@@ -131,15 +132,24 @@ class Tensors:
             found = None
         finally:
             self._busy.discard(key)
+        if found == "device" and self._is_module(node):
+            found = None  # it lies there, but it is no tensor
         if found is not None or not self._busy:
             self._where[key] = found
         return found
+
+    def _is_module(self, node: Node) -> bool:
+        return isinstance(node, nodes.Name | nodes.Call | nodes.Attribute) and bool(
+            self.roles.of(node) & (_CALLED_ROLES - {"prepared", "metric"})
+        )
 
     def _find(self, node: Node) -> Where:
         match node:
             case nodes.Const() | nodes.JoinedStr() | nodes.FormattedValue():
                 return "host"
             case nodes.Compare():
+                if any(isinstance(right, nodes.Const) and right.value is None for _, right in node.ops):
+                    return "host"
                 if any(op in ("is", "is not", "in", "not in") for op, _ in node.ops):
                     return "host"
                 return self._any(node.left, *(right for _, right in node.ops))
@@ -257,6 +267,8 @@ class Tensors:
             if device is None:
                 return "host"
             return "host" if _is_cpu(device) else "device"
+        if name in CLIPS:
+            return "device"  # the norm of gradients
         if name in HOST_FUNCTIONS or name.startswith(("torch.cuda.", "torch.backends.")):
             return "host"
         if name.startswith(("torch.distributed.", "torch.utils.data.")):

@@ -78,6 +78,8 @@ class Tensors:
         """
         if not all(root.is_script for root in self.graph.roots):
             return True
+        if any(loop.is_hook for loop in self.steps.loops):
+            return True  # the framework moves it
         return any(self._moves(call) for unit in self.graph.units for call in unit.calls)
 
     def _moves(self, call: nodes.Call) -> bool:

@@ -6,9 +6,22 @@ here and a function there.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
-from ddp_lint.model import datasets, epochs, loading, processes, samples, saves, syncs
+from ddp_lint.model import (
+    accumulation,
+    datasets,
+    epochs,
+    gradients,
+    loading,
+    processes,
+    samples,
+    saves,
+    scaling,
+    sharding,
+    syncs,
+)
 from ddp_lint.model.calls import Wiring
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.modules import Module
@@ -60,7 +73,17 @@ class Program:
     @cached_property
     def samples(self) -> samples.Samples:
         """What is done for every sample of the datasets that training loops draw from."""
-        return samples.Samples(datasets.Datasets(self.loading, self.epochs))
+        return samples.Samples(datasets.Datasets.of_training(self.epochs))
+
+    @cached_property
+    def sharding(self) -> sharding.Sharding:
+        """Whose share of the data each rank goes through."""
+        return sharding.Sharding(self.loading, self.epochs)
+
+    @cached_property
+    def unsharded_loaders(self) -> tuple[sharding.Unsharded, ...]:
+        """Loaders of distributed training that deal everything to every rank."""
+        return tuple(self.sharding.unsharded())
 
     # -- processes and checkpoints ----------------------------------------------------------
 
@@ -73,3 +96,30 @@ class Program:
     def saves(self) -> tuple[saves.Save, ...]:
         """Writes of checkpoints to files, in a program of several processes."""
         return tuple(saves.saves(self.facts)) if self.is_distributed else ()
+
+    # -- gradients --------------------------------------------------------------------------
+
+    @cached_property
+    def training(self) -> gradients.Training:
+        """The loops that step an optimizer, and the order of moves in their iterations."""
+        return gradients.Training(self.facts)
+
+    @property
+    def clips_of_scaled(self) -> Iterator[scaling.ScaledClip]:
+        """Clips of gradients that still carry the scale of a scaler."""
+        return scaling.clips_of_scaled(self.training)
+
+    @property
+    def half_uses(self) -> Iterator[scaling.HalfUse]:
+        """Loops that use a scaler for one half of the step and not for the other."""
+        return scaling.half_uses(self.training)
+
+    @property
+    def unscaled_within(self) -> Iterator[accumulation.WindowSpot]:
+        """Unscaling and clipping at each micro-batch of a window."""
+        return accumulation.unscaled_within(self.training)
+
+    @property
+    def cleared_within(self) -> Iterator[accumulation.WindowSpot]:
+        """Gradients cleared at each micro-batch of a window."""
+        return accumulation.cleared_within(self.training)

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from ddp_lint.model import (
     accumulation,
+    clearing,
     datasets,
     epochs,
     gradients,
@@ -103,6 +104,11 @@ class Program:
     def training(self) -> gradients.Training:
         """The loops that step an optimizer, and the order of moves in their iterations."""
         return gradients.Training(self.facts)
+
+    @property
+    def never_cleared(self) -> Iterator[clearing.Uncleared]:
+        """Loops whose steps use gradients that nothing clears."""
+        return clearing.never_cleared(self.training)
 
     @property
     def clips_of_scaled(self) -> Iterator[scaling.ScaledClip]:

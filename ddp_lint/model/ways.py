@@ -135,7 +135,7 @@ class Walker:
         if unit.owner is None or unit.self_name is None:
             return []
         below = [unit.owner, *self.graph.values.all_below(unit.owner)]
-        made = [cls for cls in below if id(cls) in self._instantiated and self._runs(cls, unit)]
+        made = [cls for cls in below if id(cls) in self.instantiated and self._runs(cls, unit)]
         return list(made) or [unit.owner]
 
     def _runs(self, cls: Class, unit: Unit) -> bool:
@@ -150,7 +150,7 @@ class Walker:
         return any(dotted(call.func) == "super" for call in unit.calls)
 
     @cached_property
-    def _instantiated(self) -> frozenset[int]:
+    def instantiated(self) -> frozenset[int]:
         """Classes of which this program makes objects."""
         found = set()
         for call, _ in self.facts.calls:
@@ -158,6 +158,13 @@ class Walker:
                 if isinstance(origin, Instance) and origin.call is call:
                     found.add(id(origin.cls))
         return frozenset(found)
+
+    def may_run(self, unit: Unit) -> bool:
+        """Whether this program has an object on which a method can run; true of functions."""
+        if unit.owner is None or not self.instantiated:
+            return True
+        below = [unit.owner, *self.graph.values.all_below(unit.owner)]
+        return any(id(cls) in self.instantiated for cls in below)
 
     # -- statements -------------------------------------------------------------------------
 

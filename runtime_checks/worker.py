@@ -14,7 +14,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
@@ -105,8 +105,8 @@ def _run(task: Task) -> Outcome:
         return Outcome("not_run", next(filter(None, missing)))
     device = _set_up(task, meeting)
     task.scratch.mkdir(parents=True, exist_ok=True)
-    context.enter(context.Surroundings(device, task.scratch, meeting))
-    return Outcome("done", result=_judge(module, task, meeting))
+    surroundings = context.Surroundings(device, task.scratch, meeting)
+    return Outcome("done", result=_judge(module, task, surroundings))
 
 
 def unmet(needs: Needs, task: Task) -> str:
@@ -142,7 +142,8 @@ def _set_up(task: Task, meeting: Meeting) -> torch.device:
     return device
 
 
-def _judge(module: ModuleType, task: Task, meeting: Meeting) -> dict[str, Any]:
+def _judge(module: ModuleType, task: Task, surroundings: context.Surroundings) -> dict[str, Any]:
+    meeting = surroundings.meeting
     sides: dict[Side, Callable[[], Seen]] = {"good": module.good}
     if task.proof.has_bad:
         sides["bad"] = module.good if task.sabotage == "bad-is-good" else module.bad
@@ -152,6 +153,7 @@ def _judge(module: ModuleType, task: Task, meeting: Meeting) -> dict[str, Any]:
     for side in ("bad", "good"):
         if side not in sides:
             continue
+        context.enter(replace(surroundings, patience=1.0 if side == "bad" else 10.0))
         context.seed_everything(task.seed)
         began = time.perf_counter()
         mine = sides[side]()

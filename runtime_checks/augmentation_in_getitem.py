@@ -21,11 +21,10 @@ from torch.utils.data import DataLoader, Dataset
 
 from . import decoding
 from .context import device, rank, scratch
-from .decode_in_getitem import make_classifier
 from .decoding import decoded_by_pillow
 from .harness import Check, Seen, needs
 from .images import write_jpegs
-from .small import agreed
+from .small import agreed, make_image_model
 
 NEEDS = needs(modules=("PIL",))
 FILES = 16
@@ -74,7 +73,7 @@ def mosaic(tiles: torch.Tensor) -> torch.Tensor:
 
 def bad() -> Seen:
     gpu = device()
-    model = make_classifier().to(gpu)
+    model = make_image_model().to(gpu)
     optimizer = SGD(model.parameters(), lr=0.1)
     loader = DataLoader(Mosaics(write_files()), batch_size=4, shuffle=True)
     with decoded_by_pillow() as decoded:
@@ -88,7 +87,7 @@ def bad() -> Seen:
 
 def good() -> Seen:
     gpu = device()
-    model = make_classifier().to(gpu)
+    model = make_image_model().to(gpu)
     optimizer = SGD(model.parameters(), lr=0.1)
     loader = DataLoader(Tiles(decode_once(write_files())), batch_size=4, shuffle=True)
     with decoded_by_pillow() as decoded:

@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image
-from torch import nn
 from torch.nn.functional import cross_entropy
 from torch.optim import SGD
 from torch.utils.data import DataLoader, Dataset
@@ -25,7 +24,7 @@ from .decoding import SMALL, decoded_by_pillow
 from .harness import Check, Seen, needs
 from .images import write_jpegs
 from .pictures import Bars
-from .small import agreed
+from .small import agreed, make_image_model
 
 NEEDS = needs(modules=("PIL",))
 EPOCHS = 2
@@ -66,7 +65,7 @@ class Bytes(Dataset[Sample]):
 
 def bad() -> Seen:
     gpu = device()
-    model = make_classifier().to(gpu)
+    model = make_image_model().to(gpu)
     optimizer = SGD(model.parameters(), lr=0.1)
     dataset = Photos([path for paths in write_files().values() for path in paths])
     loader = DataLoader(dataset, batch_size=2)
@@ -82,7 +81,7 @@ def bad() -> Seen:
 
 def good() -> Seen:
     gpu = device()
-    model = make_classifier().to(gpu)
+    model = make_image_model().to(gpu)
     optimizer = SGD(model.parameters(), lr=0.1)
     files = write_files()
     dataset = Bytes(decode_once([path for paths in files.values() for path in paths]))
@@ -110,11 +109,6 @@ def decode_once(paths: Sequence[Path]) -> Path:
     path = scratch() / f"decoded-{rank()}.npy"
     np.save(path, np.stack([decoding.full(each) for each in paths]))
     return path
-
-
-def make_classifier() -> nn.Module:
-    torch.manual_seed(0)
-    return nn.Sequential(nn.AdaptiveAvgPool2d(8), nn.Flatten(), nn.Linear(192, 10))
 
 
 def alternatives(files: dict[tuple[int, int], list[Path]]) -> Seen:

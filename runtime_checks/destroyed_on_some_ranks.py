@@ -12,8 +12,7 @@ import torch.distributed as dist
 
 from .context import gather, rank, world_size
 from .harness import Check, Seen, needs
-from .process_group_left_open import leave
-from .small import new_folder
+from .small import leave_default_group, new_folder
 
 NEEDS = needs(ranks=2, shared_folder=True)
 SETTINGS = {"backend": "gloo", "timeout": "20 s"}
@@ -21,7 +20,7 @@ NOT_COVERED = ("NCCL, where destroying waits for the other ranks",)
 
 
 def bad() -> Seen:
-    leave()
+    leave_default_group()
     meet = f"file://{new_folder()}/group"
     limit = timedelta(seconds=20)
     dist.init_process_group("gloo", meet, limit, rank=rank(), world_size=world_size())
@@ -32,7 +31,7 @@ def bad() -> Seen:
 
 
 def good() -> Seen:
-    leave()
+    leave_default_group()
     meet = f"file://{new_folder()}/group"
     limit = timedelta(seconds=20)
     dist.init_process_group("gloo", meet, limit, rank=rank(), world_size=world_size())

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from .context import rank, world_size
 from .harness import Check, Seen, needs
-from .small import new_folder
+from .small import leave_default_group, new_folder
 
 NEEDS = needs(shared_folder=True)
 SETTINGS = {"backend": "gloo"}
@@ -23,7 +23,7 @@ NOT_COVERED = ("what NCCL does at an exit with an open group: warn, and at times
 
 
 def bad() -> Seen:
-    leave()
+    leave_default_group()
     meet = f"file://{new_folder()}/group"
     dist.init_process_group("gloo", meet, rank=rank(), world_size=world_size())  # DDP508
     total = torch.ones(1)
@@ -32,7 +32,7 @@ def bad() -> Seen:
 
 
 def good() -> Seen:
-    leave()
+    leave_default_group()
     meet = f"file://{new_folder()}/group"
     dist.init_process_group("gloo", meet, rank=rank(), world_size=world_size())
     total = torch.ones(1)
@@ -41,12 +41,6 @@ def good() -> Seen:
     finally:
         dist.destroy_process_group()
     return {"sum": total.item(), "open": dist.is_initialized(), "observed": {"sockets": sockets()}}
-
-
-def leave() -> None:
-    """Forget the group that is there, as a process that has just started has none."""
-    if dist.is_initialized():
-        dist.destroy_process_group()
 
 
 def sockets() -> int | None:

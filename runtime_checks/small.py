@@ -40,6 +40,12 @@ def make_model() -> nn.Sequential:
     return nn.Sequential(nn.Linear(FEATURES, 64), nn.ReLU(), nn.Linear(64, CLASSES))
 
 
+def make_image_model() -> nn.Sequential:
+    """A classifier of images [batch, 3, height, width] of any size."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.AdaptiveAvgPool2d(8), nn.Flatten(), nn.Linear(192, CLASSES))
+
+
 class Noted(Dataset[tuple[torch.Tensor, torch.Tensor]]):
     """The dataset of ``make_dataset`` that notes which sample it was asked for, in order."""
 
@@ -122,6 +128,12 @@ def new_folder() -> Path:
     folder = scratch() / f"new-{next(_folders)}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def leave_default_group() -> None:
+    """Forget the group that is there, as a process that has just started has none."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 @contextmanager

@@ -24,7 +24,6 @@ PROOFS = {proof.stem: proof for proof in proofs.discover() if proof.has_bad}
 #: Proofs whose rule is not written yet, or does not find what the proof marks.  A name leaves
 #: this list as soon as it can.
 WAITING = {
-    "accumulation_not_averaged",
     "accumulation_without_no_sync",
     "backward_under_autocast",
     "blocking_transfer",
@@ -32,7 +31,6 @@ WAITING = {
     "collective_in_rank_guard",
     "cuda_in_getitem",
     "data_parallel",
-    "decode_in_getitem",
     "deprecated_cuda_amp",
     "destroyed_on_some_ranks",
     "device_not_set",

@@ -11,11 +11,13 @@ from functools import cached_property
 
 from ddp_lint.model import (
     accumulation,
+    averaging,
     clearing,
     datasets,
     epochs,
     gradients,
     loading,
+    no_sync,
     processes,
     samples,
     saves,
@@ -109,6 +111,21 @@ class Program:
     def never_cleared(self) -> Iterator[clearing.Uncleared]:
         """Loops whose steps use gradients that nothing clears."""
         return clearing.never_cleared(self.training)
+
+    @property
+    def unaveraged(self) -> Iterator[averaging.Unaveraged]:
+        """Losses that are added up over a window and never divided."""
+        return averaging.unaveraged(self.training)
+
+    @property
+    def unsynchronized(self) -> Iterator[no_sync.Unsynchronized]:
+        """Loops over micro-batches each of which averages the gradients."""
+        return no_sync.unsynchronized(self.training)
+
+    @property
+    def late_no_syncs(self) -> Iterator[no_sync.LateNoSync]:
+        """A `no_sync` around a backward whose forward stands before it."""
+        return no_sync.late_no_syncs(self.training)
 
     @property
     def clips_of_scaled(self) -> Iterator[scaling.ScaledClip]:

@@ -1,0 +1,411 @@
+"""Subject: when DDP averages gradients in a window of micro-batches, and when it is told not to.
+
+DDP decides in its forward whether the backward that follows averages, so a ``no_sync()`` has
+to be around the forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from astroid import nodes
+
+from ddp_lint.finding import Fix, Related
+from ddp_lint.model.accumulation import accelerator_accumulates, in_accumulate
+from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.flow import reaching, with_items
+from ddp_lint.model.frames import Frame, resolve
+from ddp_lint.model.gradients import Training, Update, Window
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.origins import Api, Folder, Instance, Made, Member, Origin, Result
+from ddp_lint.model.tree import Node, is_within, source, statement, walk
+from ddp_lint.model.ways import Event
+
+_WRAPPED = frozenset({"ddp", "prepared module"})
+_OWN_AFFAIR = frozenset({"fsdp", "engine"})
+_SWITCHES = frozenset({"no_sync", "no_backward_sync", "require_backward_grad_sync",
+                       "set_requires_gradient_sync", "set_is_last_backward", "accumulate"})  # fmt: skip
+
+
+# -- without no_sync -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Unsynchronized(Spot):
+    """A loop over micro-batches each of which averages; it stands at the loop."""
+
+    window: Window
+    backward: Event
+    model: Node
+
+    @property
+    def backward_text(self) -> str:
+        return source(self.backward.node)
+
+    @property
+    def model_text(self) -> str:
+        return source(self.model)
+
+    @property
+    def length_text(self) -> str:
+        return self.window.length_text
+
+    @property
+    def chain(self) -> tuple[Related, ...]:
+        found = [self.facts.related(self.backward.node, "averages all gradients over the ranks")]
+        found += [
+            self.facts.related(step.node, "steps once for each window") for step in self.window.steps
+        ]
+        return tuple(found)
+
+    @property
+    def fix(self) -> Fix | None:
+        return None
+
+
+def unsynchronized(training: Training) -> Iterator[Unsynchronized]:
+    """Loops over micro-batches under DDP in which every backward averages."""
+    facts = training.facts
+    seen: set[Node] = set()
+    for update in training.updates:
+        for window in update.windows:
+            if window.header in seen:
+                continue
+            backwards = [b for b in window.within("backward") if _is_plain(training, b)]
+            if not backwards:
+                continue
+            model = _Iteration(training, update).averaging_model()
+            if model is not None:
+                seen.add(window.header)
+                yield Unsynchronized(facts, window.header, window, backwards[0], model)
+
+
+def _is_plain(training: Training, backward: Event) -> bool:
+    how, by = backward.move.how, backward.move.by
+    if how in ("plain", "native"):
+        return True
+    if how != "accelerator" or by is None or in_accumulate(training, backward):
+        return False
+    if "accelerator" not in training.facts.roles_of(by):
+        return False
+    return accelerator_accumulates(training.facts, by) is False
+
+
+class _Iteration:
+    """What one iteration runs, for the question who averages in it."""
+
+    def __init__(self, training: Training, update: Update) -> None:
+        self.training = training
+        self.facts = training.facts
+        self.update = update
+
+    def averaging_model(self) -> Node | None:
+        """The wrapped model that averages after each backward; None where nothing does, where
+        something tells it when to, or where that cannot be known."""
+        found: Node | None = None
+        for happening in self.facts.steps.happenings(list(self.update.node.body), self.update.unit):
+            node = happening.node
+            if _is_switch(node):
+                return None
+            if isinstance(node, nodes.Call) and self.training.walker.may_run(happening.unit):
+                roles = self._wrapping_roles(node.func)
+                if roles & _OWN_AFFAIR:
+                    return None
+                if roles & _WRAPPED and found is None:
+                    found = node.func
+        if any(_is_switch(part) for part in self._around()):
+            return None
+        found = found or self._by_its_parameters()
+        if found is None or self._sync_is_needed(found):
+            return None
+        return found
+
+    def _wrapping_roles(self, func: Node) -> frozenset[str]:
+        if not isinstance(func, nodes.Name | nodes.Attribute):
+            return frozenset()
+        return self.facts.roles_of(func)
+
+    def _around(self) -> Iterator[Node]:
+        """The context managers around the loop, and what they are chosen from."""
+        for expression, _ in with_items(self.update.node):
+            yield from walk(expression)
+
+    def _by_its_parameters(self) -> Node | None:
+        for step in self.update.steps:
+            if step.move.target is None:
+                continue
+            for origin in self.facts.origins(step.move.target):
+                for module in self.training.owners.held_by(origin).modules:
+                    if self.facts.roles.role(module) in _WRAPPED:
+                        return step.move.target
+        return None
+
+    def _sync_is_needed(self, model: Node) -> bool:
+        """With unused parameters the synchronisation finds them; plugins average their own way."""
+        made = [o for o in self.facts.origins(model) if isinstance(o, Made)]
+        flags = [_keywords(o.call) for o in made if self.facts.roles.role(o) == "ddp"]
+        if flags and all(_is_true(given.get("find_unused_parameters")) for given in flags):
+            return True
+        if any(_is_true(given.get("delay_allreduce")) for given in flags):
+            return True
+        return any(
+            plugin in _keywords(call)
+            for call in self._accelerators
+            for plugin in ("fsdp_plugin", "deepspeed_plugin", "megatron_lm_plugin")
+        )
+
+    @cached_property
+    def _accelerators(self) -> list[nodes.Call]:
+        return [
+            o.call
+            for call, _ in self.facts.calls
+            for o in self.facts.values.of(call)
+            if isinstance(o, Made) and o.call is call and self.facts.roles.role(o) == "accelerator"
+        ]
+
+
+def _keywords(call: nodes.Call) -> dict[str | None, Node]:
+    return {keyword.arg: keyword.value for keyword in call.keywords}
+
+
+def _is_true(node: Node | None) -> bool:
+    return isinstance(node, nodes.Const) and node.value is True
+
+
+def _is_switch(node: Node) -> bool:
+    name = getattr(node, "attrname", None)
+    if name is None and isinstance(node, nodes.Keyword):
+        name = node.arg
+    return name in _SWITCHES
+
+
+# -- too late --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LateNoSync(Spot):
+    """A ``with`` that asks for no averaging when the forward has been: it stands at the with."""
+
+    context: Node
+    backward: Event
+    made: Node
+
+    @property
+    def context_text(self) -> str:
+        return source(self.context)
+
+    @property
+    def loss_text(self) -> str:
+        return source(self.made)
+
+    @property
+    def chain(self) -> tuple[Related, ...]:
+        return (
+            self.facts.related(self.made, "the forward is over when this is made"),
+            self.facts.related(self.backward.node, "the backward that averages all the same"),
+        )
+
+
+def late_no_syncs(training: Training) -> Iterator[LateNoSync]:
+    """``no_sync()`` around a backward whose forward stands before it."""
+    contexts = Contexts(training.facts)
+    seen: set[Node] = set()
+    for update in training.updates:
+        for backward in update.events("backward"):
+            for context, region, frame in contexts.around(backward):
+                if region in seen or not contexts.holds_back(context, frame):
+                    continue
+                made = _Making(training.facts, region, frame).made_before(backward)
+                if made is not None:
+                    seen.add(region)
+                    yield LateNoSync(training.facts, region, context, backward, made)
+
+
+class Contexts:
+    """The context managers around what happens in an iteration."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    def around(self, event: Event) -> Iterator[tuple[Node, nodes.With, Frame]]:
+        """The contexts within which an event happens, innermost first, calls entered."""
+        node: Node = event.node
+        for frame in event.frame.outward:
+            for context, region in with_items(node):
+                yield context, region, frame
+            if frame.call is not None:
+                node = frame.call
+
+    def holds_back(self, context: Node, frame: Frame, depth: int = 0) -> bool:
+        """Whether entering it tells a DDP model not to average, on some condition perhaps."""
+        if depth > 4:
+            return False
+        written = resolve(context, frame)
+        context, frame = written.node, written.frame
+        match context:
+            case nodes.IfExp(body=body, orelse=orelse):
+                return any(self.holds_back(part, frame, depth + 1) for part in (body, orelse))
+            case nodes.Name():
+                bindings = reaching(frame.unit, context.name, context)
+                return any(
+                    b.path == () and b.value is not None and self.holds_back(b.value, frame, depth + 1)
+                    for b in bindings
+                )
+            case nodes.Attribute(attrname="no_sync" | "no_backward_sync", expr=model):
+                return self._is_ddp(model)
+            case nodes.Call(func=func):
+                entered = self.facts.graph.targets_of(context)
+                if entered:
+                    return any(self._yields_in_no_sync(unit, depth) for unit in entered)
+                return self.holds_back(func, frame, depth + 1)
+        return False
+
+    def _yields_in_no_sync(self, unit: Unit, depth: int) -> bool:
+        return any(
+            self.holds_back(context, Frame(unit), depth + 1)
+            for node in unit.yields
+            for context, _ in with_items(node)
+        )
+
+    def _is_ddp(self, model: Node) -> bool:
+        """FSDP decides in its backward; of what is not known only DDP has such a method."""
+        roles = self.facts.roles_of(model)
+        if roles & {"ddp", "prepared module", "accelerator", "fabric"}:
+            return True
+        return not roles & {"fsdp", "engine", "module"}
+
+
+class _Making:
+    """How the loss of a backward inside a region came about: before it or in it."""
+
+    def __init__(self, facts: Facts, region: nodes.With, frame: Frame) -> None:
+        self.facts = facts
+        self.region = region
+        self.frame = frame
+
+    def made_before(self, backward: Event) -> Node | None:
+        """What made the loss before the region; None where a forward runs inside, or it cannot
+        be told."""
+        target = backward.move.target
+        if target is None or backward.frame.unit is not self.frame.unit:
+            return None
+        found: list[Node] = []
+        if not self._trace(target, found, set(), 0):
+            return None
+        return found[0] if found else None
+
+    def _trace(self, node: Node, before: list[Node], seen: set[int], depth: int) -> bool:
+        """Collect what was made before the region; False where a forward may be inside of it."""
+        for part in walk(node):
+            if isinstance(part, nodes.Call) and self._may_be_forward(part):
+                return False
+            if isinstance(part, nodes.Name) and not self._trace_name(part, before, seen, depth):
+                return False
+        return True
+
+    def _trace_name(self, name: nodes.Name, before: list[Node], seen: set[int], depth: int) -> bool:
+        unit = self.frame.unit
+        if name.name not in unit.bindings or depth > 8:
+            return True
+        for binding in reaching(unit, name.name, name):
+            if id(binding) in seen:
+                continue
+            seen.add(id(binding))
+            if binding.path == ("param",):
+                if name.name != unit.self_name and self._carries_graph(name):
+                    before.append(binding.node)
+                continue
+            value = binding.value
+            if value is None or binding.path[:1] == ("import",):
+                continue
+            made_at = statement(binding.node)
+            if is_within(made_at, self.region):
+                if not self._trace(value, before, seen, depth + 1):
+                    return False
+            elif self._is_made_of_forward(value, depth):
+                before.append(made_at)
+        return True
+
+    def _carries_graph(self, name: nodes.Name) -> bool:
+        """A loss that is handed in: its forward is over."""
+        return "loss" in name.name
+
+    def _is_made_of_forward(self, value: Node, depth: int) -> bool:
+        """Whether a forward of the model went into a value that was made before."""
+        if depth > 6:
+            return False
+        for part in walk(value):
+            if isinstance(part, nodes.Call) and self._is_forward(part):
+                return True
+            if isinstance(part, nodes.Name) and part.name in self.frame.unit.bindings:
+                for binding in reaching(self.frame.unit, part.name, part):
+                    if binding.value is not None and binding.path[:1] not in (("param",), ("import",), ("iter",)):
+                        if binding.value is not value and self._is_made_of_forward(binding.value, depth + 1):
+                            return True
+        return False
+
+    def _is_forward(self, call: nodes.Call) -> bool:
+        """A call of the model, or of a method of the project that reaches one."""
+        roles = self.facts.roles_of(call.func)
+        if roles & {"ddp", "prepared module"}:
+            return True
+        name = getattr(call.func, "attrname", getattr(call.func, "name", ""))
+        if "forward" in name or name in ("training_step", "model", "net", "module"):
+            return True
+        if "module" in roles:
+            return not _is_criterion(self.facts, call)
+        return any(self._reaches_forward(unit, 0) for unit in self.facts.graph.targets_of(call))
+
+    def _reaches_forward(self, unit: Unit, depth: int) -> bool:
+        if depth > 4:
+            return False
+        return any(
+            self.facts.roles_of(call.func) & {"ddp", "prepared module"}
+            or any(self._reaches_forward(t, depth + 1) for t in self.facts.graph.targets_of(call))
+            for call in unit.calls
+        )
+
+    def _may_be_forward(self, call: nodes.Call) -> bool:
+        """Whether a call inside the region may run the model: yes unless it is known not to."""
+        if not is_within(call, self.region):
+            return False
+        names = self.facts.names(call)
+        if any(n.startswith(("torch.", "builtins.", "math.")) for n in names):
+            return False
+        func = call.func
+        if isinstance(func, nodes.Attribute) and func.attrname in _TENSOR_METHODS:
+            return False
+        if isinstance(func, nodes.Attribute) and func.attrname in ("backward", "scale"):
+            return False
+        return not _is_criterion(self.facts, call)
+
+
+_TENSOR_METHODS = frozenset(
+    "mean sum view reshape squeeze unsqueeze flatten float half to cuda div mul detach item".split()
+)
+
+
+def _is_criterion(facts: Facts, call: nodes.Call) -> bool:
+    """``nn.CrossEntropyLoss()(...)``, ``F.cross_entropy(...)``: a loss, not the model."""
+    for origin in facts.origins(call.func):
+        name = _name_of(origin)
+        if name.startswith("torch.nn.functional.") or name.endswith("Loss"):
+            continue
+        return False
+    return True
+
+
+def _name_of(origin: Origin) -> str:
+    match origin:
+        case Api(name=name) | Folder(name=name) | Made(name=name):
+            return name
+        case Instance(cls=cls):
+            return cls.name
+        case Member(of=of) | Result(of=of):
+            return _name_of(of)
+    return ""
+
+
+__all__ = ["LateNoSync", "Unsynchronized", "late_no_syncs", "unsynchronized"]

@@ -209,26 +209,26 @@ class _Indexer:
         self.todo: list[tuple[Node, Unit, Class | None]] = []
 
     def run(self) -> None:
-        module = self.module
-        self.push(module.tree.body, module.body, None)
-        while self.todo:
-            node, unit, owner = self.todo.pop()
-            self.visit(node, unit, owner)
+        self.push(self.module.tree.body, self.module.body, None)
+        todo = self.todo
+        while todo:
+            node, unit, owner = todo.pop()
+            kind = type(node)
+            if kind in _LEAVES:
+                continue
+            scope = _SCOPES.get(kind)
+            if scope is not None:
+                scope(self, node, unit, owner)
+                continue
+            handler = _HANDLERS.get(kind)
+            if handler is not None:
+                handler(self, node, unit, owner)
+            children = [(child, unit, owner) for child in node.get_children()]
+            children.reverse()
+            todo.extend(children)
 
     def push(self, children: list[Node], unit: Unit, owner: Class | None) -> None:
         self.todo.extend((child, unit, owner) for child in reversed(children))
-
-    def visit(self, node: Node, unit: Unit, owner: Class | None) -> None:
-        if isinstance(node, nodes.FunctionDef | nodes.Lambda):
-            self.function(node, unit, owner)
-            return
-        if isinstance(node, nodes.ClassDef):
-            self.class_(node, unit, owner)
-            return
-        handler = _HANDLERS.get(type(node))
-        if handler is not None:
-            handler(self, node, unit, owner)
-        self.push(list(node.get_children()), unit, owner)
 
     # -- scopes ---------------------------------------------------------------------------
 
@@ -385,6 +385,17 @@ class _Indexer:
         unit.globals.update(node.names)
 
 
+#: Nodes with nothing below and nothing to note: they are most of a tree.
+_LEAVES = frozenset(
+    {nodes.Name, nodes.Const, nodes.AssignName, nodes.DelName, nodes.Pass, nodes.Break, nodes.Continue,
+     nodes.EmptyNode}
+)  # fmt: skip
+_SCOPES = {
+    nodes.FunctionDef: _Indexer.function,
+    nodes.AsyncFunctionDef: _Indexer.function,
+    nodes.Lambda: _Indexer.function,
+    nodes.ClassDef: _Indexer.class_,
+}
 _HANDLERS = {
     nodes.Assign: _Indexer.assign,
     nodes.AnnAssign: _Indexer.annotated,

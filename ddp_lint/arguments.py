@@ -119,7 +119,7 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
     fixes.add_argument("--unsafe-fixes", action="store_true", help="the others too")
     fixes.add_argument("--diff", action="store_true", help="apply nothing, print a patch")
     output = check.add_argument_group("output")
-    output.add_argument("--format", default="text", metavar="FORMAT", help="text, json, ...")
+    output.add_argument("--format", default="text", metavar="FORMAT", help=_formats())
     output.add_argument("--output-file", type=Path, metavar="FILE", help="write the report there")
     output.add_argument("--statistics", action="store_true", help="count the findings by rule")
     output.add_argument(
@@ -133,6 +133,12 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
     running = check.add_argument_group("running")
     running.add_argument("-j", "--jobs", type=_jobs, metavar="N", help="processes for projects")
     running.add_argument("--no-cache", action="store_true", help="accepted; nothing is cached")
+
+
+def _formats() -> str:
+    """One file each: see ``ddp_lint.report``, which would take longer to import than to list."""
+    folder = Path(__file__).parent / "report"
+    return ", ".join(sorted(path.stem for path in folder.glob("[!_]*.py")))
 
 
 def _split(text: str) -> list[str]:

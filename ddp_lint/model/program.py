@@ -23,6 +23,7 @@ from ddp_lint.model import (
     saves,
     scaling,
     sharding,
+    states,
     syncs,
 )
 from ddp_lint.model.calls import Wiring
@@ -146,3 +147,8 @@ class Program:
     def cleared_within(self) -> Iterator[accumulation.WindowSpot]:
         """Gradients cleared at each micro-batch of a window."""
         return accumulation.cleared_within(self.training)
+
+    @cached_property
+    def wrapped_states(self) -> tuple[states.WrappedState, ...]:
+        """States of DDP wrappers that are written with the prefix in their names."""
+        return tuple(states.wrapped_states(self.facts))

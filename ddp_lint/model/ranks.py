@@ -310,6 +310,32 @@ class Ranks:
             self.graph.values.names_called(call) & DISTRIBUTED_MAKERS for call in unit.calls
         )
 
+    def starts(self, unit: Unit) -> frozenset[int]:
+        """The functions, by identity, with which the program may start on its way to ``unit``."""
+        found: set[int] = set()
+        todo, seen = [unit], set()
+        while todo:
+            at = todo.pop()
+            if id(at) in seen:
+                continue
+            seen.add(id(at))
+            sites = self.graph.sites_of(at)
+            todo.extend(site.caller for site in sites)
+            if not sites and at.outer is not None and at.outer.is_function:
+                todo.append(at.outer)
+            elif not sites:
+                found.add(id(at))
+        return frozenset(found)
+
+    def are_apart(self, first: Unit, second: Unit) -> bool:
+        """Whether two functions belong to different starts of a file that has several."""
+        mine, others = self.starts(first), self.starts(second)
+        every = {id(unit): unit for unit in self.graph.units}
+        return not mine & others and all(
+            start in every and every[start].is_function and self.is_run(every[start])
+            for start in mine | others
+        )
+
     def _is_hook(self, unit: Unit) -> bool:
         """A method that is called by a name or by a framework rather than by the project."""
         assert unit.owner is not None

@@ -18,10 +18,12 @@ from ddp_lint.model import (
     gradients,
     loading,
     no_sync,
+    predicates,
     processes,
     samples,
     saves,
     scaling,
+    sharded,
     sharding,
     states,
     syncs,
@@ -152,3 +154,13 @@ class Program:
     def wrapped_states(self) -> tuple[states.WrappedState, ...]:
         """States of DDP wrappers that are written with the prefix in their names."""
         return tuple(states.wrapped_states(self.facts))
+
+    @cached_property
+    def uncalled_tests(self) -> tuple[predicates.UncalledTest, ...]:
+        """Functions that answer about ranks, tested instead of their answers."""
+        return tuple(predicates.uncalled_tests(self.facts))
+
+    @cached_property
+    def sharded_saves(self) -> tuple[sharded.ShardedSave, ...]:
+        """Saves in which all ranks take part, and which only some make."""
+        return tuple(sharded.sharded_saves(self.facts))

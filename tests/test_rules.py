@@ -82,21 +82,25 @@ def test_page(rule: Rule) -> None:
         compile(example.code, rule.name, "exec")
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_fixes_are_as_declared(rule: Rule) -> None:
-    projects = [markers.project_of_text(example.code) for example in rule.examples]
+@pytest.fixture(scope="module")
+def kinds_of_fixes() -> dict[str, set[bool]]:
+    """By code, whether the fixes in examples and cases are safe."""
+    projects = [markers.project_of_text(example.code) for _, example in EXAMPLES]
     projects += [markers.project_of(path) for path in markers.cases().values()]
-    fixes = [
-        finding.fix
-        for project in projects
-        for finding in markers.findings(project)
-        if finding.code == rule.code and finding.fix is not None
-    ]
-    assert bool(fixes) == bool(rule.fixes)
-    if rule.fixes == "safe":
-        assert all(one.safe for one in fixes)
-    elif fixes:
-        assert any(not one.safe for one in fixes)
+    kinds: dict[str, set[bool]] = {}
+    for finding in (finding for project in projects for finding in markers.findings(project)):
+        if finding.fix is not None:
+            kinds.setdefault(finding.code, set()).add(finding.fix.safe)
+    return kinds
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_fixes_are_as_declared(rule: Rule, kinds_of_fixes: dict[str, set[bool]]) -> None:
+    kinds = kinds_of_fixes.get(rule.code, set())
+    if rule.fixes == "unsafe":
+        assert False in kinds
+    else:
+        assert kinds == ({True} if rule.fixes else set())
 
 
 @pytest.mark.parametrize(("rule", "example"), BAD, ids=_name)

@@ -13,6 +13,7 @@ from ddp_lint.model import (
     accumulation,
     averaging,
     clearing,
+    clipping,
     datasets,
     epochs,
     gradients,
@@ -23,6 +24,7 @@ from ddp_lint.model import (
     samples,
     saves,
     scaling,
+    scheduling,
     sharded,
     sharding,
     states,
@@ -129,6 +131,16 @@ class Program:
     def late_no_syncs(self) -> Iterator[no_sync.LateNoSync]:
         """A `no_sync` around a backward whose forward stands before it."""
         return no_sync.late_no_syncs(self.training)
+
+    @property
+    def useless_clips(self) -> Iterator[clipping.UselessClip]:
+        """Clips before there are gradients, or after they were used."""
+        return clipping.useless_clips(self.training)
+
+    @property
+    def early_schedules(self) -> Iterator[scheduling.EarlySchedule]:
+        """Schedules that advance before their optimizer has stepped."""
+        return scheduling.early_schedules(self.training)
 
     @property
     def clips_of_scaled(self) -> Iterator[scaling.ScaledClip]:

@@ -49,7 +49,18 @@ _SAMPLER = (
 )
 _LOADER = ("torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader")
 
+_SCHEDULES = tuple(
+    f"transformers.{place}get_{kind}_schedule{ending}"
+    for place in ("", "optimization.")
+    for kind in ("constant", "linear", "cosine", "cosine_with_hard_restarts", "polynomial_decay")
+    for ending in ("", "_with_warmup")
+) + tuple(
+    f"{package}.get_scheduler"
+    for package in ("transformers", "transformers.optimization", "diffusers.optimization")
+)
+
 ROLES: dict[str, str] = {
+    **dict.fromkeys(_SCHEDULES, "scheduler"),
     **dict.fromkeys(_DDP, "ddp"),
     **dict.fromkeys(_FSDP, "fsdp"),
     **dict.fromkeys(_DP, "dp"),

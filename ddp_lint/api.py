@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -210,6 +209,8 @@ def _analyse_all(linter: Linter, projects: Sequence[Project]) -> Iterable[Outcom
     jobs = min(linter.options.jobs or os.cpu_count() or 1, len(projects))
     files = sum(len(project.files) for project in projects)
     if jobs > 1 and (linter.options.jobs or files >= _WORTH_A_PROCESS):
+        from concurrent.futures import ProcessPoolExecutor  # slow to import, seldom wanted
+
         with ProcessPoolExecutor(jobs) as pool:
             return list(pool.map(_analyse, projects, rules))
     return map(_analyse, projects, rules)

@@ -7,10 +7,10 @@ data, collectives) and speak of it in nouns; they all stand on these facts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from astroid import nodes
 
@@ -27,6 +27,7 @@ from ddp_lint.model.steps import Happening, StepLoop, Steps
 from ddp_lint.model.tensors import Tensors
 from ddp_lint.model.tree import Node, ancestors, dotted, position, source, statement, walk
 
+T = TypeVar("T")
 Often = Literal["every step", "each update", "some steps", "on a flag", "unknown"]
 
 
@@ -59,6 +60,17 @@ class Facts:
     @cached_property
     def calls(self) -> list[tuple[nodes.Call, Unit]]:
         return [(call, unit) for unit in self.units for call in unit.calls]
+
+    @cached_property
+    def _made(self) -> dict[Callable[[Facts], Any], Any]:
+        return {}
+
+    def once(self, maker: Callable[[Facts], T]) -> T:
+        """What ``maker`` makes of this program; it is asked once."""
+        if maker not in self._made:
+            self._made[maker] = maker(self)
+        found: T = self._made[maker]
+        return found
 
     def origins(self, node: Node | None) -> Origins:
         return self.graph.origins(node)

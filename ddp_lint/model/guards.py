@@ -269,7 +269,20 @@ class Guards:
             if index and not _same(value, found):
                 return self._hint(_last_name(node), rank)
             found = value
+        if found is None and isinstance(node, nodes.Attribute) and self._stores(node.attrname):
+            return self._attribute(node.attrname, rank)
         return found
+
+    def _stores(self, name: str) -> list[Node]:
+        """What the program gives to attributes of this name, on whatever object."""
+        return [
+            binding.value
+            for module in {id(u.module): u.module for u in self.graph.units}.values()
+            for _, _, binding in module.attribute_stores.get(name, ())
+            if binding.value is not None
+            and binding.path == ()
+            and not (isinstance(binding.value, nodes.Const) and binding.value.value is None)
+        ]
 
     def _of_origin(self, origin: Origin, rank: Rank) -> Any:
         match origin:
@@ -322,13 +335,7 @@ class Guards:
 
     def _attribute(self, name: str, rank: Rank) -> Any:
         """An attribute of something unknown: what the program stores there, then its name."""
-        stores = [
-            binding
-            for module in {id(u.module): u.module for u in self.graph.units}.values()
-            for _, _, binding in module.attribute_stores.get(name, ())
-            if binding.value is not None and binding.path == ()
-        ]
-        values = [self.value(b.value, rank) for b in stores[:8] if b.value is not None]
+        values = [self.value(value, rank) for value in self._stores(name)[:8]]
         known = [v for v in values if v is not UNKNOWN and v is not None]
         hinted = self._hint(name, rank)
         if hinted is UNKNOWN and known and len(known) == len(values):

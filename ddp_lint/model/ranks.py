@@ -23,7 +23,7 @@ from ddp_lint.model.tree import Node, dotted
 #: Words in a name that may hide a rank, where the value itself tells nothing.
 _RANKY = re.compile(
     r"rank|main|master|chief|primary|leader|zero|proc|worker|host|node|coord|saver|should|writer"
-    r"|owner|root|dist|gpu|device|local|first",
+    r"|owner|root|dist|local|first",
     re.I,
 )
 _CONVERSIONS = ("int", "float", "bool", "str", "min", "max", "abs", "any", "all", "not_")

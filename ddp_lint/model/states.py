@@ -14,6 +14,7 @@ from ddp_lint.model.modules import Module, Unit
 from ddp_lint.model.origins import Item, Made, Member, Origin, Param, Result, Unknown, inner
 from ddp_lint.model.processes import Place
 from ddp_lint.model.saves import Save, parts, saves
+from ddp_lint.model.story import Story
 from ddp_lint.model.tree import Node, ancestors, dotted, source, walk
 from ddp_lint.model.wrappers import bindings_of, inner_of, is_certain, is_wrapper, wrappings
 
@@ -128,7 +129,16 @@ class WrappedState(Spot):
 
     @cached_property
     def wrappings(self) -> list[Origin]:
-        return wrappings(self.facts, self.wrapper, PREFIXING)
+        """What wraps it; not what a program wraps only later, to be able to load it."""
+        found = wrappings(self.facts, self.wrapper, PREFIXING)
+        story = self.facts.once(Story)
+        return [
+            origin
+            for origin in found
+            if not isinstance(origin, Made)
+            or not isinstance(self.save.node, nodes.Call)
+            or story.comes_before(origin.call, self.save.node) is not False
+        ] or found
 
     @cached_property
     def is_resumed(self) -> bool:

@@ -165,6 +165,17 @@ DESTROY_GROUP = frozenset(
 DISTRIBUTED_MAKERS = INIT_GROUP | frozenset(
     {*_DDP, *_FSDP, "deepspeed.initialize", "deepspeed.init_distributed", "horovod.torch.init"}
 )
+SET_DEVICE = frozenset(
+    {
+        "torch.cuda.set_device",
+        "torch.accelerator.set_device_index",
+        "torch.accelerator.set_device_idx",
+        "torch.npu.set_device",
+        "torch.xpu.set_device",
+        "torch.set_default_device",
+        "torch.cuda.device",
+    }
+)
 SPAWNERS = frozenset(
     {
         "torch.multiprocessing.spawn",

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from ddp_lint.model import (
     accumulation,
+    autocasting,
     averaging,
     clearing,
     clipping,
@@ -141,6 +142,16 @@ class Program:
     def early_schedules(self) -> Iterator[scheduling.EarlySchedule]:
         """Schedules that advance before their optimizer has stepped."""
         return scheduling.early_schedules(self.training)
+
+    @property
+    def cast_backwards(self) -> Iterator[autocasting.CastBackward]:
+        """Backward passes within an autocast region."""
+        return autocasting.cast_backwards(self.training)
+
+    @property
+    def needless_scalers(self) -> Iterator[autocasting.NeedlessScaler]:
+        """Scalers that are on although the loss is computed in bfloat16."""
+        return autocasting.needless_scalers(self.training)
 
     @property
     def clips_of_scaled(self) -> Iterator[scaling.ScaledClip]:

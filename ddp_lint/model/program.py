@@ -16,6 +16,7 @@ from ddp_lint.model import (
     clearing,
     clipping,
     datasets,
+    deprecated,
     epochs,
     gradients,
     loading,
@@ -152,6 +153,11 @@ class Program:
     def needless_scalers(self) -> Iterator[autocasting.NeedlessScaler]:
         """Scalers that are on although the loss is computed in bfloat16."""
         return autocasting.needless_scalers(self.training)
+
+    @property
+    def old_names(self) -> Iterator[deprecated.OldName]:
+        """Names of mixed precision that PyTorch has moved."""
+        return deprecated.old_names(self.facts)
 
     @property
     def clips_of_scaled(self) -> Iterator[scaling.ScaledClip]:

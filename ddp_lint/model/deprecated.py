@@ -1,0 +1,190 @@
+"""Subject: names of mixed precision that PyTorch has moved, and how to write them now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ddp_lint.finding import Edit, Fix
+from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.flow import conditions
+from ddp_lint.model.modules import Module
+from ddp_lint.model.origins import Api
+from ddp_lint.model.tree import Node, ancestors, position, source, walk
+
+_NAMES = frozenset({"autocast", "GradScaler", "custom_fwd", "custom_bwd"})
+_PACKAGES = {
+    "torch.cuda.amp": "cuda",
+    "torch.cuda.amp.autocast_mode": "cuda",
+    "torch.cuda.amp.grad_scaler": "cuda",
+    "torch.cpu.amp": "cpu",
+    "torch.cpu.amp.autocast_mode": "cpu",
+    "torch.cpu.amp.grad_scaler": "cpu",
+}
+#: Words of a test that asks for the version at hand: either arm is right with its own.
+_ASKING = ("hasattr", "version", "parse(", "is_torch", "torch_", "TORCH")
+
+
+@dataclass(frozen=True)
+class OldName(Spot):
+    """A use or an import of names that have moved; ``old`` is what they were called."""
+
+    old: str
+    module: Module
+
+    @property
+    def device(self) -> str:
+        return _PACKAGES[self.old.rpartition(".")[0]]
+
+    @property
+    def new(self) -> str:
+        device = f'"{self.device}"'
+        name = self.old.rpartition(".")[2]
+        given = f"device_type={device}" if name.startswith("custom") else device
+        return f"torch.amp.{name}({given}, ...)"
+
+    @property
+    def fix(self) -> Fix | None:
+        if isinstance(self.node, nodes.ImportFrom):
+            edits = _renamed_import(self.facts, self.module, self.node, self.device)
+        else:
+            edits = _renamed_use(self.facts, self.module, self.node, self.old, self.device)
+        return Fix(f"Use `{self.new}`", tuple(edits), safe=True) if edits else None
+
+
+def old_names(facts: Facts) -> Iterator[OldName]:
+    """Every use by attribute, and every import of single names once."""
+    for module in facts.modules:
+        if "amp" not in module.source.text:
+            continue
+        for node in walk(module.tree):
+            if isinstance(node, nodes.ImportFrom) and node.modname in _PACKAGES:
+                named = [name for name, _ in node.names if name in _NAMES]
+                if named and not node.level and not _is_way_out(node):
+                    yield OldName(facts, node, f"{node.modname}.{named[0]}", module)
+            elif isinstance(node, nodes.Attribute) and node.attrname in _NAMES:
+                old = _old_name(facts, node)
+                if old and not _is_way_out(node) and not _only_names_the_type(node):
+                    yield OldName(facts, node, old, module)
+
+
+def _old_name(facts: Facts, node: nodes.Attribute) -> str:
+    origins = facts.values.of(node)
+    names = {o.name for o in origins if isinstance(o, Api)}
+    if len(names) != len(origins) or not names:
+        return ""
+    if all(name.rpartition(".")[0] in _PACKAGES for name in names):
+        return min(names)
+    return ""
+
+
+def _is_way_out(node: Node) -> bool:
+    """Used only where the new name is missing, or under a test of the version."""
+    if any(isinstance(parent, nodes.ExceptHandler) for _, parent in ancestors(node)):
+        return True
+    return any(word in source(c.test) for c in conditions(node) for word in _ASKING)
+
+
+def _only_names_the_type(node: Node) -> bool:
+    """An annotation, or the class that an ``isinstance`` asks for."""
+    for child, parent in ancestors(node):
+        if isinstance(parent, nodes.Call) and child in parent.args:
+            if getattr(parent.func, "name", "") in ("isinstance", "issubclass"):
+                return True
+        if isinstance(parent, nodes.Arguments):
+            annotations = [*parent.annotations, *parent.kwonlyargs_annotations,
+                           *parent.posonlyargs_annotations]  # fmt: skip
+            return any(child is one for one in annotations)
+        if isinstance(parent, nodes.AnnAssign):
+            return child is parent.annotation
+        if isinstance(parent, nodes.FunctionDef):
+            return child is parent.returns
+        if child.is_statement:
+            return False
+    return False
+
+
+# -- mending --------------------------------------------------------------------------------------
+
+
+def _renamed_use(facts: Facts, module: Module, node: Node, old: str, device: str) -> list[Edit]:
+    if "torch" not in module.body.bindings:
+        return []
+    given = _given_device(facts, node, old.rpartition(".")[2], device)
+    return [facts.replace(node, f"torch.amp.{old.rpartition('.')[2]}"), *given] if given else []
+
+
+def _given_device(facts: Facts, node: Node, name: str, device: str) -> list[Edit]:
+    """Edits that pass the device to whatever is done with the name; none where it is handed on."""
+    quoted = f'"{device}"'
+    call = node.parent
+    passed = f"device_type={quoted}" if name.startswith("custom") else quoted
+    if isinstance(call, nodes.Call) and call.func is node:
+        return _with_argument(facts, call, name, passed)
+    if isinstance(call, nodes.Decorators) and name.startswith("custom"):
+        return [_insert(facts, node, node.end_lineno or 0, node.end_col_offset or 0, f"({passed})")]
+    return []
+
+
+def _with_argument(facts: Facts, call: nodes.Call, name: str, passed: str) -> list[Edit]:
+    arguments = sorted([*call.args, *call.keywords], key=position)
+    if not arguments:
+        line, column = call.end_lineno or 0, (call.end_col_offset or 0) - 1
+        return [_insert(facts, call, line, column, passed)]
+    if name == "autocast" and call.args:
+        if len(call.args) > 1 or isinstance(call.args[0], nodes.Starred):
+            return []
+        passed = f"{passed}, enabled="
+    else:
+        passed = f"{passed}, "
+    return [_insert(facts, call, *position(arguments[0]), passed)]
+
+
+def _insert(facts: Facts, node: Node, line: int, column: int, text: str) -> Edit:
+    place = facts.values.module_of(node).source.place(line, column, line, column)
+    return Edit(place, text)
+
+
+def _renamed_import(
+    facts: Facts, module: Module, node: nodes.ImportFrom, device: str
+) -> list[Edit]:
+    """The import, and the device into each call of the names in this file."""
+    names = {alias or name: name for name, alias in node.names}
+    if not set(names.values()) <= _NAMES or _is_imported_elsewhere(facts, module, set(names)):
+        return []
+    line = module.source.lines[node.lineno - 1]
+    at = line.find(node.modname)
+    if at < 0:
+        return []
+    column = len(line[:at].encode())
+    place = module.source.place(
+        node.lineno, column, node.lineno, column + len(node.modname)
+    )
+    edits = [Edit(place, "torch.amp")]
+    for unit in module.units:
+        if any(len(unit.bindings.get(name, ())) > (unit is module.body) for name in names):
+            return []
+    for use in walk(module.tree):
+        if not isinstance(use, nodes.Name) or use.name not in names:
+            continue
+        if _only_names_the_type(use):
+            continue
+        given = _given_device(facts, use, names[use.name], device)
+        if not given:
+            return []
+        edits.extend(given)
+    return edits
+
+
+def _is_imported_elsewhere(facts: Facts, module: Module, names: set[str]) -> bool:
+    """Whether another file takes the names from this one, and calls them without a device."""
+    if "__all__" in module.body.bindings:
+        return True
+    return any(
+        found.member in names and facts.values.codebase.target(found, other.key) == module.key
+        for other in facts.modules
+        for found in other.imports.values()
+        if other is not module
+    )

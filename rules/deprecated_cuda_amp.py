@@ -1,0 +1,69 @@
+"""Mixed precision is imported from `torch.cuda.amp`, which PyTorch has moved to `torch.amp`.
+
+`torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` (and their
+`torch.cpu.amp` twins) raise a `FutureWarning` since PyTorch 2.4 and will go. The names in
+`torch.amp` take the kind of device as their first argument and work for all of them.
+
+Bad:
+
+```python
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+device = torch.device("cuda")
+data = TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,)))
+loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4)
+model = torch.nn.Linear(32, 10).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.cuda.amp.GradScaler()  # DDP211
+for images, labels in loader:
+    optimizer.zero_grad()
+    with torch.cuda.amp.autocast():  # DDP211
+        loss = torch.nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+Good:
+
+```python
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+device = torch.device("cuda")
+data = TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,)))
+loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4)
+model = torch.nn.Linear(32, 10).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+for images, labels in loader:
+    optimizer.zero_grad()
+    with torch.amp.autocast("cuda"):
+        loss = torch.nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+```
+
+Cannot see: the oldest PyTorch that a project supports. An import that is only the way out when
+the new name is missing is left alone.
+
+References:
+
+* "Automatic mixed precision package" in the PyTorch documentation
+"""
+
+from __future__ import annotations
+
+from ddp_lint.model import Program
+from ddp_lint.rule import Findings, rule
+
+
+@rule("DDP211", level="note", fixes="safe")
+def check(program: Program) -> Findings:
+    for name in program.old_names:
+        yield name.finding(
+            f"`{name.old}` is deprecated and warns since PyTorch 2.4: use `{name.new}`",
+            fix=name.fix,
+        )

@@ -24,14 +24,10 @@ PROOFS = {proof.stem: proof for proof in proofs.discover() if proof.has_bad}
 #: Proofs whose rule is not written yet, or does not find what the proof marks.  A name leaves
 #: this list as soon as it can.
 WAITING = {
-    "accumulation_without_no_sync",
-    "backward_under_autocast",
     "blocking_transfer",
-    "clip_without_effect",
     "collective_in_rank_guard",
     "cuda_in_getitem",
     "data_parallel",
-    "deprecated_cuda_amp",
     "destroyed_on_some_ranks",
     "device_not_set",
     "evaluation_with_grad",
@@ -39,12 +35,10 @@ WAITING = {
     "forward_around_ddp",
     "global_rank_as_device",
     "graph_kept_alive",
-    "guard_never_called",
     "handle_opened_in_init",
     "load_races_save",
     "load_without_map_location",
     "metric_not_reduced",
-    "no_sync_misses_forward",
     "padded_evaluation",
     "prefetcher_loses_batch",
     "prefetcher_without_wait",
@@ -53,13 +47,8 @@ WAITING = {
     "process_group_left_open",
     "rank_local_exit",
     "sampler_with_shuffle",
-    "scaler_not_saved",
-    "scaler_with_bfloat16",
-    "scheduler_before_optimizer",
-    "sharded_save_under_guard",
     "starved_loader",
     "stream_per_epoch",
-    "wrapped_state_dict",
     "wrapped_too_early",
 }
 

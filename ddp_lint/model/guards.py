@@ -335,13 +335,12 @@ class Guards:
 
     def _attribute(self, name: str, rank: Rank) -> Any:
         """An attribute of something unknown: what the program stores there, then its name."""
-        values = [self.value(value, rank) for value in self._stores(name)[:8]]
-        known = [v for v in values if v is not UNKNOWN and v is not None]
-        hinted = self._hint(name, rank)
-        if hinted is UNKNOWN and known and len(known) == len(values):
-            if all(_same(v, known[0]) for v in known):
-                return known[0]
-        return hinted
+        stores = self._stores(name)
+        values = [self.value(value, rank) for value in stores[:8]]
+        if stores and len(stores) <= 8 and UNKNOWN not in values:
+            if all(_same(value, values[0]) for value in values):
+                return values[0]
+        return self._hint(name, rank)
 
     def _hint(self, name: str, rank: Rank) -> Any:
         """What a name says where nothing else tells: enough to stay silent, or to be sure of

@@ -18,7 +18,7 @@ from ddp_lint.model.guards import RANKS, Audience, Guards, Rank, Truth
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Api, Code, Expression, Folder
 from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS, MAIN_DECORATORS
-from ddp_lint.model.tree import Node, dotted
+from ddp_lint.model.tree import Node, dotted, walk
 
 #: Words in a name that may hide a rank, where the value itself tells nothing.
 _RANKY = re.compile(
@@ -177,9 +177,30 @@ class Ranks:
             if truth is None:
                 if self.asks(test):
                     answer = None
-            elif truth is not holds:
+            elif truth is not holds and not self._is_setting(test):
                 return False
         return answer
+
+    def _is_setting(self, test: Node) -> bool:
+        """Whether a test asks for nothing but constants that a user may change."""
+        asked = [
+            node
+            for node in walk(test)
+            if isinstance(node, nodes.Name | nodes.Attribute | nodes.Call | nodes.Subscript)
+            and not isinstance(node.parent, nodes.Attribute)
+        ]
+        return bool(asked) and all(
+            isinstance(node, nodes.Name | nodes.Attribute)
+            and not _RANKY.search(getattr(node, "attrname", getattr(node, "name", "")))
+            and self._is_constant(node)
+            for node in asked
+        )
+
+    def _is_constant(self, node: Node) -> bool:
+        origins = self.graph.origins(node)
+        return bool(origins) and all(
+            isinstance(o, Expression) and isinstance(o.node, nodes.Const) for o in origins
+        )
 
     def audience(self, node: Node) -> Audience:
         """Who comes to ``node``, by its own conditions and by every way to its function.

@@ -32,9 +32,9 @@ def bad() -> Seen:
     scaler = torch.amp.GradScaler(gpu.type, init_scale=INIT_SCALE)
     train(model, optimizer, scaler, steps=25)
     if dist.get_rank() == 0:
-        torch.save(
+        torch.save(  # DDP212
             {"model": model.state_dict(), "optimizer": optimizer.state_dict()}, path
-        )  # DDP212
+        )
     dist.barrier()
 
     checkpoint = torch.load(path, map_location=gpu)

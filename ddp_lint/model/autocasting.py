@@ -131,7 +131,7 @@ def cast_backwards(training: Training) -> Iterator[CastBackward]:
     """Backward passes that run within an autocast region."""
     contexts, regions = Contexts(training.facts), Regions(training.facts)
     seen: set[Node] = set()
-    for update in training.updates:
+    for update in training.loops:
         for backward in update.events("backward"):
             if backward.node in seen:
                 continue

@@ -49,6 +49,19 @@ class Training:
                 found.append(Update(self, hook.node, hook.unit))
         return [update for update in found if update.ways]
 
+    @cached_property
+    def loops(self) -> list[Update]:
+        """The loops that step, and those that run backward passes without."""
+        known = {id(update.node) for update in self.updates}
+        covered = {id(b.node) for update in self.updates for b in update.events("backward")}
+        others = [
+            Update(self, step.node, step.unit)
+            for step in self.facts.steps.loops
+            if id(step.node) not in known
+            and not all(id(backward.node) in covered for backward in step.backwards)
+        ]
+        return [*self.updates, *others]
+
     def _is_update(self, loop: Node) -> bool:
         return {"backward", "step"} <= self._own_kinds(loop)
 

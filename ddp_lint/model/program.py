@@ -17,12 +17,14 @@ from ddp_lint.model import (
     clipping,
     datasets,
     deprecated,
+    divided,
     epochs,
     gradients,
     loading,
     no_sync,
     predicates,
     processes,
+    resuming,
     samples,
     saves,
     scaling,
@@ -160,6 +162,11 @@ class Program:
         return deprecated.old_names(self.facts)
 
     @property
+    def lost_scalers(self) -> Iterator[resuming.ScalerLost]:
+        """Checkpoints with model and optimizer that lack the scaler."""
+        return resuming.lost_scalers(self.training)
+
+    @property
     def clips_of_scaled(self) -> Iterator[scaling.ScaledClip]:
         """Clips of gradients that still carry the scale of a scaler."""
         return scaling.clips_of_scaled(self.training)
@@ -193,3 +200,13 @@ class Program:
     def sharded_saves(self) -> tuple[sharded.ShardedSave, ...]:
         """Saves in which all ranks take part, and which only some make."""
         return tuple(sharded.sharded_saves(self.facts))
+
+    @cached_property
+    def divided_calls(self) -> tuple[divided.DividedCall, ...]:
+        """Calls that only some ranks make though their collective wants all."""
+        return tuple(divided.divided_calls(self.facts))
+
+    @cached_property
+    def bar_loops(self) -> tuple[divided.BarLoop, ...]:
+        """Training loops that ask a progress bar whether they are done."""
+        return tuple(divided.bar_loops(self.facts))

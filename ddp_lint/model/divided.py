@@ -1,0 +1,178 @@
+"""Layer 12, divided: what only some ranks do though all of them have to.
+
+A call stands under a guard of its own function, and what it makes wants all ranks.  That is no
+defect where the other ranks make as many of the same kind in the same function: in the other
+arm, after the early return, in the pair of barriers that lets the first rank go first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from astroid import nodes
+
+from ddp_lint.finding import Related
+from ddp_lint.model.collectives import Collective, Collectives
+from ddp_lint.model.facts import Facts, Spot, called_name
+from ddp_lint.model.frames import Frame
+from ddp_lint.model.guards import RANKS, Audience
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.torch_api import MAIN_DECORATORS
+from ddp_lint.model.tree import Node, dotted, source, walk, walk_scope
+from ddp_lint.model.wrappers import bindings_of
+
+
+@dataclass(frozen=True)
+class DividedCall(Spot):
+    """A call that only some ranks make, and the collective that it reaches."""
+
+    audience: Audience
+    collective: Collective
+
+    @property
+    def test_text(self) -> str:
+        return source(self.audience.test) if self.audience.test is not None else "the guard"
+
+    @property
+    def is_direct(self) -> bool:
+        return self.collective.node is self.node
+
+    @cached_property
+    def where(self) -> str:
+        """Where the collective is, for calls that only lead to it."""
+        if self.is_direct:
+            return ""
+        place = self.facts.place(self.collective.node)
+        return f", which calls `{self.collective.name}` at {place.path}:{place.line}"
+
+    @property
+    def places(self) -> tuple[Related, ...]:
+        found = []
+        if self.audience.test is not None:
+            found.append(self.facts.related(self.audience.test, "this keeps the other ranks away"))
+        for call in self.collective.chain:
+            found.append(self.facts.related(call, f"`{called_name(call)}` is called here"))
+        if not self.is_direct and not self.collective.chain:
+            found.append(self.facts.related(self.collective.node, "the collective is here"))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class BarLoop(Spot):
+    """A loop that ends when a progress bar is full, and the bar is off on some ranks."""
+
+    bar: Node
+    test: Node
+
+    @property
+    def places(self) -> tuple[Related, ...]:
+        return (self.facts.related(self.test, "the bar is off on the other ranks and counts nothing"),)
+
+
+def divided_calls(facts: Facts) -> Iterator[DividedCall]:
+    """Collectives under a guard that keeps some ranks away from them."""
+    sending = facts.once(Collectives)
+    for unit in facts.units:
+        yield from _divided(facts, sending, unit)
+
+
+def _divided(facts: Facts, sending: Collectives, unit: Unit) -> Iterator[DividedCall]:
+    only = _decorated(facts, unit)
+    found: list[tuple[nodes.Call, Audience, list[Collective]]] = []
+    guarded = [(call, _here(facts, call, only)) for call in unit.calls]
+    if all(who.everyone and False not in who.reached for _, who in guarded):
+        return
+    counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(RANKS))
+    unsure: set[str] = set()
+    for call, who in guarded:
+        reached = sending.reached(call, Frame(unit)) if not _is_even(who) else []
+        if not reached:
+            continue
+        found.append((call, who, reached))
+        for one in reached:
+            for index, truth in enumerate(who.reached):
+                counts[one.name][index] += truth is True
+            if None in who.reached:
+                unsure.add(one.name)
+    for call, who, reached in found:
+        if None in who.reached or True not in who.reached:
+            continue
+        one = next(
+            (c for c in reached if c.name not in unsure and len(set(counts[c.name])) > 1), None
+        )
+        if one is not None and not _is_inside(call, found):
+            yield DividedCall(facts, call, who, one)
+
+
+def _is_even(who: Audience) -> bool:
+    return len(set(who.reached)) == 1
+
+
+def _is_inside(call: nodes.Call, found: list[tuple[nodes.Call, Audience, list[Collective]]]) -> bool:
+    """An argument of another call that is reported already."""
+    at = call.parent
+    while at is not None and not at.is_statement:
+        if any(at is other for other, _, _ in found):
+            return True
+        at = at.parent
+    return False
+
+
+def _here(facts: Facts, call: nodes.Call, only: Audience | None) -> Audience:
+    own = facts.ranks.own(call)
+    if only is None:
+        return own
+    reached = tuple(
+        False if False in (a, b) else None if None in (a, b) else True
+        for a, b in zip(own.reached, only.reached, strict=True)
+    )
+    return Audience(reached, own.test or only.test)
+
+
+def _decorated(facts: Facts, unit: Unit) -> Audience | None:
+    """Who runs a function by its decorator alone."""
+    for decorator, name in zip(unit.decorators, unit.decorator_names, strict=True):
+        if name in MAIN_DECORATORS:
+            kind = MAIN_DECORATORS[name]
+            return Audience(tuple(bool(rank.number(kind)) for rank in RANKS), decorator)
+    return None
+
+
+def bar_loops(facts: Facts) -> Iterator[BarLoop]:
+    """``while bar.n < bar.total`` where the bar is disabled by rank."""
+    sending = facts.once(Collectives)
+    for unit in facts.units:
+        for loop in unit.loops:
+            if not isinstance(loop, nodes.While):
+                continue
+            for node in walk(loop.test):
+                if isinstance(node, nodes.Attribute) and node.attrname in ("n", "total"):
+                    test = _disabled_by_rank(facts, node.expr)
+                    if test is not None and _sends(sending, loop, unit):
+                        yield BarLoop(facts, loop, node.expr, test)
+                        break
+
+
+def _disabled_by_rank(facts: Facts, bar: Node) -> Node | None:
+    if not isinstance(bar, nodes.Name):
+        return None
+    for binding, _ in bindings_of(facts, bar):
+        call = binding.value
+        if isinstance(call, nodes.Call) and dotted(call.func).rpartition(".")[2] == "tqdm":
+            for keyword in call.keywords:
+                if keyword.arg == "disable" and facts.guards.depends_on_rank(keyword.value):
+                    return keyword.value
+    return None
+
+
+def _sends(sending: Collectives, loop: nodes.While, unit: Unit) -> bool:
+    calls = [node for node in walk_scope(loop) if isinstance(node, nodes.Call)]
+    return any(
+        sending.direct(call) is not None
+        or sending.is_wrapped_forward(call)
+        or any(sending.may_reach(target) for target in sending.facts.graph.targets_of(call))
+        for call in calls
+    )

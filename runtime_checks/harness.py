@@ -79,13 +79,15 @@ class Needs:
     """What a proof cannot do without.
 
     ``ranks`` is the smallest world, ``cuda`` a GPU, ``gpu_per_rank`` one for every rank (NCCL),
-    ``modules`` what must be importable, ``shared_folder`` one ``scratch()`` for all ranks.
+    ``modules`` what must be importable, ``torch`` the oldest version that will do,
+    ``shared_folder`` one ``scratch()`` for all ranks.
     """
 
     ranks: int = 1
     cuda: bool = False
     gpu_per_rank: bool = False
     modules: Sequence[str] = ()
+    torch: str = ""
     shared_folder: bool = False
 
 
@@ -95,7 +97,12 @@ def needs(
     cuda: bool = False,
     gpu_per_rank: bool = False,
     modules: Sequence[str] = (),
+    torch: str = "",
     shared_folder: bool = False,
 ) -> Needs:
-    """Declare what a proof cannot do without; where it is missing the proof is not run."""
-    return Needs(ranks, cuda, gpu_per_rank, tuple(modules), shared_folder)
+    """Declare what a proof cannot do without; where it is missing the proof is not run.
+
+    It is read before the proof is imported, so that the proof may import what it needs at its
+    top: every argument has to be a literal.
+    """
+    return Needs(ranks, cuda, gpu_per_rank, tuple(modules), torch, shared_folder)

@@ -12,9 +12,11 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
+
+from .harness import Needs, needs
 
 _HERE = Path(__file__).resolve().parent
 _CODE = re.compile(r"\bDDP\d{3}\b")
@@ -34,6 +36,7 @@ class Proof:
     code: str
     summary: str
     has_bad: bool
+    needs: Needs = field(default_factory=Needs)
 
     @property
     def stem(self) -> str:
@@ -41,22 +44,29 @@ class Proof:
 
 
 class Unreadable(Exception):
-    """A file that was asked for and holds no proof; the message says why."""
+    """A proof that cannot be read, or that is not there; the message says why."""
+
+
+class NoProof(Unreadable):
+    """A file that defines no ``good()`` and ``evidence()``."""
 
 
 def discover(folder: Path = _HERE) -> list[Proof]:
-    """All proofs of a folder in the order of their codes; what shows no defect comes first."""
+    """All proofs of a folder in the order of their codes; what shows no defect comes first.
+
+    Raises ``Unreadable`` where one of them cannot be read.
+    """
     found = []
     for path in sorted(folder.glob("[!_]*.py")):
         try:
             found.append(read(path))
-        except Unreadable:
+        except NoProof:
             continue
     return sorted(found, key=lambda proof: (proof.code, proof.stem))
 
 
 def read(path: Path) -> Proof:
-    """The proof of one file.  Raises ``Unreadable`` where it holds none."""
+    """The proof of one file.  Raises ``Unreadable``, and ``NoProof`` where it holds none."""
     try:
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text)
@@ -68,9 +78,21 @@ def read(path: Path) -> Proof:
         raise Unreadable(f"{path}: {error}") from None
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     if not {"good", "evidence"} <= functions:
-        raise Unreadable(f"{path}: no proof, it defines no good() and evidence()")
+        raise NoProof(f"{path}: no proof, it defines no good() and evidence()")
     summary = (ast.get_docstring(tree) or "").partition("\n")[0]
-    return Proof(path, _code(path, text), summary, "bad" in functions)
+    return Proof(path, _code(path, text), summary, "bad" in functions, _needs(path, tree))
+
+
+def _needs(path: Path, tree: ast.Module) -> Needs:
+    """What ``NEEDS = needs(...)`` declares.  Raises ``Unreadable`` where it is no literal."""
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name("NEEDS")], value=ast.Call(args=[], keywords=given)):
+                try:
+                    return needs(**{str(one.arg): ast.literal_eval(one.value) for one in given})
+                except (ValueError, TypeError) as error:
+                    raise Unreadable(f"{path}: NEEDS cannot be read: {error}") from None
+    return Needs()
 
 
 def markers(text: str) -> dict[int, list[str]]:

@@ -99,10 +99,10 @@ def _detach(log: Path) -> None:
 
 def _run(task: Task) -> Outcome:
     meeting = connect(f"proof/{task.number}", task.launch, task.timeout)
-    module = proofs.load(task.proof)
-    missing = meeting.gather(unmet(getattr(module, "NEEDS", Needs()), task))
+    missing = meeting.gather(unmet(task.proof.needs, task))
     if any(missing):
         return Outcome("not_run", next(filter(None, missing)))
+    module = proofs.load(task.proof)
     device = _set_up(task, meeting)
     task.scratch.mkdir(parents=True, exist_ok=True)
     surroundings = context.Surroundings(device, task.scratch, meeting)
@@ -117,12 +117,19 @@ def unmet(needs: Needs, task: Task) -> str:
         return "needs a GPU"
     if needs.gpu_per_rank and task.backend.name != "nccl":
         return "needs a GPU for each rank"
+    if _version(torch.__version__) < _version(needs.torch):
+        return f"needs torch {needs.torch}"
     if needs.shared_folder and not task.shared_scratch:
         return "needs a folder that all nodes share"
     for module in needs.modules:
         if find_spec(module) is None:
             return f"needs {module}: pip install {module}"
     return ""
+
+
+def _version(text: str) -> tuple[int, ...]:
+    """``"2.13.0+cpu"`` as (2, 13), to compare."""
+    return tuple(int(part) for part in text.split(".")[:2] if part.isdecimal())
 
 
 def _set_up(task: Task, meeting: Meeting) -> torch.device:

@@ -17,9 +17,10 @@ from torch.nn.functional import cross_entropy
 from torch.optim import SGD
 
 from .context import device, world_size
-from .harness import Check, Seen
+from .harness import Check, Seen, needs
 from .small import agreed, make_dataset, make_model
 
+NEEDS = needs(torch="2.6")
 SETTINGS = {"batch": [16, 32], "tensors": 4}
 
 

@@ -14,7 +14,15 @@ from tests.runtime.launch import Run, own, processes_with, run, torchrun
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Good and bad proofs in one run; the healthy ones come after the worst."""
     proofs = own(
-        "dies", "hangs", "raises", "one_sided", "needs_a_gpu_per_rank", "wrong", "noisy", "holds"
+        "dies",
+        "hangs",
+        "raises",
+        "one_sided",
+        "needs_a_gpu_per_rank",
+        "needs_what_is_not_there",
+        "wrong",
+        "noisy",
+        "holds",
     )
     out = tmp_path_factory.mktemp("mixed")
     return run(torchrun(), [*proofs, "--timeout=4", "--device=cpu"], out)
@@ -52,6 +60,9 @@ def test_a_proof_that_judges_one_side_fails(mixed: Run) -> None:
 def test_what_cannot_be_shown_here_is_not_run(mixed: Run) -> None:
     assert mixed.proofs["needs_a_gpu_per_rank"]["status"] == "not_run"
     assert mixed.proofs["needs_a_gpu_per_rank"]["reason"] == "needs a GPU"
+    missing = mixed.proofs["needs_what_is_not_there"]
+    assert missing["status"] == "not_run", "before its import fails"
+    assert missing["reason"] == "needs no_such_package: pip install no_such_package"
 
 
 def test_a_wrong_proof_is_disproved_by_rank(mixed: Run) -> None:
@@ -67,7 +78,7 @@ def test_the_verdict_is_the_exit_code_and_the_table(mixed: Run) -> None:
         row = next(line for line in mixed.stdout.splitlines() if name in line)
         assert proof["status"].replace("_", " ") in row
     assert "3 proven" not in mixed.stdout
-    assert "2 proven, 1 disproved, 1 not run, 4 failed in" in mixed.stdout
+    assert "2 proven, 1 disproved, 2 not run, 4 failed in" in mixed.stdout
 
 
 def test_what_a_proof_prints_goes_to_its_log(mixed: Run) -> None:
@@ -77,8 +88,8 @@ def test_what_a_proof_prints_goes_to_its_log(mixed: Run) -> None:
 
 
 def test_progress_names_each_proof(mixed: Run) -> None:
-    assert "[1/8] loop dies: failed" in mixed.stderr
-    assert "[8/8] DDP501 holds: proven" in mixed.stderr
+    assert "[1/9] loop dies: failed" in mixed.stderr
+    assert "[9/9] DDP501 holds: proven" in mixed.stderr
 
 
 def test_runs_agree_but_for_times(tmp_path: Path) -> None:

@@ -18,9 +18,11 @@ import torch
 
 from ddp_lint import verify
 from runtime_checks import __main__ as suite_main
-from runtime_checks import world
+from runtime_checks import proofs, world
 from runtime_checks.compare import first_digest
-from runtime_checks.proofs import Unreadable, discover, select
+from runtime_checks.harness import Needs, needs
+from runtime_checks.proofs import Unreadable, discover, read, select
+from runtime_checks.worker import Task, unmet
 from runtime_checks.world import Launch, agree, choose_backend
 from tests.runtime.launch import ROOT, environment, own, processes_with, run, torchrun
 
@@ -226,3 +228,45 @@ def test_rules_can_be_asked_for_by_code_or_name() -> None:
     assert by_code == by_name
     with pytest.raises(Unreadable, match="no proof for 'DDP2'"):
         select(found, ["DDP2"])
+
+
+def test_needs_are_read_without_an_import(tmp_path: Path) -> None:
+    path = tmp_path / "proof.py"
+    sides = "import none_such\ndef good(): ...\ndef evidence(bad, good): ...\n"
+    path.write_text(sides + 'NEEDS = needs(ranks=3, torch="2.6")\n')
+    assert read(path).needs == needs(ranks=3, torch="2.6")
+    path.write_text(sides)
+    assert read(path).needs == needs()
+    for wrong in ("needs(ranks=how_many())", "needs(rank=2)"):
+        path.write_text(f"{sides}NEEDS = {wrong}\n")
+        with pytest.raises(Unreadable, match="NEEDS cannot be read"):
+            discover(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("needed", "missing"),
+    [
+        (needs(), ""),
+        (needs(ranks=2, modules=("json",), torch="2.4"), ""),
+        (needs(ranks=3), "needs 3 ranks, this run has 2"),
+        (needs(cuda=True), "needs a GPU"),
+        (needs(gpu_per_rank=True), "needs a GPU"),
+        (needs(torch="99.0"), "needs torch 99.0"),
+        (needs(modules=("none_such",)), "needs none_such: pip install none_such"),
+        (needs(shared_folder=True), "needs a folder that all nodes share"),
+    ],
+)
+def test_what_is_missing_is_said(needed: Needs, missing: str) -> None:
+    proof = proofs.Proof(Path("proof.py"), "", "", True, needed)
+    launch = Launch(0, 2, 0, 2, 1, "torchrun")
+    backend = choose_backend("cpu", 0, 2)
+    task = Task(proof, 0, launch, backend, 1, 1.0, Path(), False, Path())
+    assert unmet(needed, task) == missing
+
+
+def test_a_shared_gpu_is_not_one_for_each_rank() -> None:
+    launch = Launch(0, 2, 0, 2, 1, "torchrun")
+    proof = proofs.Proof(Path("proof.py"), "", "", True)
+    task = Task(proof, 0, launch, choose_backend("auto", 1, 2), 1, 1.0, Path(), True, Path())
+    assert unmet(needs(cuda=True), task) == ""
+    assert unmet(needs(gpu_per_rank=True), task) == "needs a GPU for each rank"

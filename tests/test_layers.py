@@ -18,6 +18,7 @@ LAYERS = [
     ["model"],
     ["rule"],
     ["registry"],
+    ["gate"],
     ["engine"],
     [
         "syntax",

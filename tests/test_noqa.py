@@ -49,7 +49,7 @@ AS_FLAKE8 = [
     "x = \\\n    undefined  # noqa",
     "x = undefined + \\\n    1  # noqa",
     "x = undefined + '''\n'''  # noqa",
-    "f'''{undefined}\n'''  # noqa",
+    "x = f'''{undefined}\n'''  # noqa",
     "if undefined:  # noqa\n    undefined",
     "# flake8: noqa\nundefined",
     "undefined\n# flake8: noqa\n",
@@ -73,7 +73,7 @@ def by_flake8(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[set[int], 
         command = [sys.executable, "-m", "flake8", "--isolated", "--select=F821", *options]
         command += ["--format=%(path)s:%(row)d", "."]
         run = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        assert run.returncode == 1, run.stderr
+        assert (run.returncode, run.stderr) == (1, "")
         rows: list[set[int]] = [set() for _ in AS_FLAKE8]
         for line in run.stdout.splitlines():
             path, row = line.split(":")

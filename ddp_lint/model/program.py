@@ -11,6 +11,7 @@ from functools import cached_property
 
 from ddp_lint.model import (
     accumulation,
+    around,
     autocasting,
     averaging,
     clearing,
@@ -19,6 +20,7 @@ from ddp_lint.model import (
     deprecated,
     divided,
     epochs,
+    evaluation,
     gradients,
     loading,
     no_sync,
@@ -167,6 +169,11 @@ class Program:
         return resuming.lost_scalers(self.training)
 
     @property
+    def recording_evaluations(self) -> Iterator[evaluation.RecordingEvaluation]:
+        """Evaluation loops that record a graph for every forward pass."""
+        return evaluation.recording_evaluations(self.training)
+
+    @property
     def clips_of_scaled(self) -> Iterator[scaling.ScaledClip]:
         """Clips of gradients that still carry the scale of a scaler."""
         return scaling.clips_of_scaled(self.training)
@@ -210,3 +217,8 @@ class Program:
     def bar_loops(self) -> tuple[divided.BarLoop, ...]:
         """Training loops that ask a progress bar whether they are done."""
         return tuple(divided.bar_loops(self.facts))
+
+    @cached_property
+    def around_calls(self) -> tuple[around.AroundCall, ...]:
+        """Losses that flow through the model inside a DDP wrapper."""
+        return tuple(around.around_calls(self.facts))

@@ -116,7 +116,8 @@ class GradMode:
                     return "on" if value.value else "off"
                 return "unknown"
             case Made(name=name) | Folder(name=name):
-                return "unknown" if "grad" in name or "inference" in name else None
+                last = name.rpartition(".")[2]
+                return "unknown" if "grad" in last or "inference" in last else None
             case Result(of=Member(name=name, of=owner)) | Member(name=name, of=owner):
                 if name in _OTHER_METHODS or isinstance(owner, Made | Api):
                     return None

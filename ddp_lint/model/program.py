@@ -22,6 +22,7 @@ from ddp_lint.model import (
     epochs,
     evaluation,
     gradients,
+    graphs,
     loading,
     no_sync,
     predicates,
@@ -172,6 +173,11 @@ class Program:
     def recording_evaluations(self) -> Iterator[evaluation.RecordingEvaluation]:
         """Evaluation loops that record a graph for every forward pass."""
         return evaluation.recording_evaluations(self.training)
+
+    @property
+    def kept_graphs(self) -> Iterator[graphs.Kept]:
+        """Graphs that outlive the step that made them."""
+        return graphs.kept_graphs(self.training)
 
     @property
     def clips_of_scaled(self) -> Iterator[scaling.ScaledClip]:

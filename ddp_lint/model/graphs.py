@@ -1,0 +1,511 @@
+"""Subject: values that are kept from step to step together with their autograd graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from astroid import nodes
+
+from ddp_lint.finding import Fix, Level, Related
+from ddp_lint.model.evaluation import Evaluations
+from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.flow import reaching
+from ddp_lint.model.frames import Frame, origins_in, resolve
+from ddp_lint.model.grad_mode import GradMode
+from ddp_lint.model.gradients import Training
+from ddp_lint.model.modules import Binding, Unit
+from ddp_lint.model.origins import Api, Code, Made, Origin
+from ddp_lint.model.tree import Node, dotted, is_within, source, walk, walk_scope
+
+#: The graph of a value: freed by a backward of this step but for its nodes, or alive as a whole.
+Graph = Literal["freed", "alive"] | None
+
+_KEEPING = frozenset(
+    """
+    mean sum view reshape squeeze unsqueeze flatten float half double bfloat16 to cuda cpu clone
+    contiguous exp log sqrt abs pow div mul add sub clamp neg max min norm softmax log_softmax
+    logsumexp square transpose permute masked_select gather index_select type_as t expand repeat
+    """.split()
+)
+_WITHOUT = frozenset(
+    """
+    detach item tolist numpy argmax argmin eq ne lt gt le ge size dim numel backward sign round
+    long int bool byte isnan isfinite isinf topk argsort nonzero
+    """.split()
+)
+_FUNCTIONS_WITHOUT = frozenset({"argmax", "argmin", "eq", "ne", "isnan", "isfinite", "isinf", "no_grad",
+                                "zeros", "ones", "zeros_like", "ones_like", "empty", "rand", "randn",
+                                "tensor", "arange", "argsort", "topk", "sign", "round", "load"})  # fmt: skip
+_MODULES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module", "engine"})
+_DEEPEST = 8
+_MOST_CALLS = 4
+
+
+@dataclass(frozen=True)
+class Kept(Spot):
+    """Where a value with a graph is handed to something that outlives the step."""
+
+    value: Node
+    holder: Node
+    graph: Graph
+    loop: Node
+    store: Node
+
+    @property
+    def value_text(self) -> str:
+        return source(self.value)
+
+    @property
+    def holder_text(self) -> str:
+        return source(self.holder)
+
+    @property
+    def stays(self) -> Literal["nodes", "activations"]:
+        """What the holder keeps of each step."""
+        return "nodes" if self.graph == "freed" else "activations"
+
+    @property
+    def level(self) -> Level:
+        return "note" if self.graph == "freed" else "error"
+
+    @property
+    def chain(self) -> tuple[Related, ...]:
+        found = [self.facts.related(self.loop, "each iteration adds its graph")]
+        if self.store is not self.node:
+            found.append(self.facts.related(self.store, "it is kept here"))
+        return tuple(found)
+
+    @property
+    def fix(self) -> Fix | None:
+        text = source(self.value)
+        if text.endswith("..."):
+            return None
+        whole = self.value.as_string()
+        simple = isinstance(self.value, nodes.Name | nodes.Attribute | nodes.Call | nodes.Subscript)
+        mended = f"{whole}.detach()" if simple else f"({whole}).detach()"
+        if (self.value.end_lineno or 0) != (self.value.lineno or 0):
+            return None
+        edits = (self.facts.replace(self.value, mended),)
+        return Fix(f"Keep `{mended}`", edits, safe=True)
+
+
+@dataclass(frozen=True)
+class _Store:
+    """A statement that adds ``value`` to ``holder``."""
+
+    node: Node
+    holder: Node
+    value: Node
+
+
+def kept_graphs(training: Training) -> Iterator[Kept]:
+    """Graphs that outlive the step that made them."""
+    facts = training.facts
+    evaluations = Evaluations(training)
+    seen: set[Node] = set()
+    loops: list[tuple[Node, Unit]] = [(loop.node, loop.unit) for loop in facts.steps.loops if not loop.is_hook]
+    loops += [(found.node, found.unit) for found in evaluations.recording]
+    for node, unit in loops:
+        for kept in _Iteration(training, evaluations.mode, node, unit).kept():
+            if kept.node not in seen:
+                seen.add(kept.node)
+                yield kept
+
+
+class _Iteration:
+    """One iteration of a loop, for the question what of it is kept."""
+
+    def __init__(self, training: Training, mode: GradMode, loop: Node, unit: Unit) -> None:
+        self.training = training
+        self.facts: Facts = training.facts
+        self.mode = mode
+        self.loop = loop
+        self.unit = unit
+
+    def kept(self) -> Iterator[Kept]:
+        frame = Frame(self.unit)
+        for statement in self.loop.body:  # type: ignore[attr-defined]
+            yield from self._walk(statement, frame)
+
+    def _walk(self, body: Node, frame: Frame) -> Iterator[Kept]:
+        for node in walk_scope(body):
+            for store in _stores(node):
+                yield from self._judge(store, frame)
+            if isinstance(node, nodes.Call) and len(frame.chain) < _MOST_CALLS:
+                for unit in self.facts.graph.targets_of(node):
+                    if frame.enters(unit) or not _keeps_something(self.facts, unit):
+                        continue
+                    if not self.training.walker.may_run(unit):
+                        continue
+                    inner = Frame(unit, "", node, frame)
+                    for statement in unit.node.body if isinstance(unit.node, nodes.FunctionDef) else []:
+                        yield from self._walk(statement, inner)
+
+    def _judge(self, store: _Store, frame: Frame) -> Iterator[Kept]:
+        if not self._outlives(store, frame):
+            return
+        if self.mode.on_way(store.value, frame) != "on":
+            return
+        graph = self.graph(store.value, frame)
+        if graph is None:
+            return
+        node, value = self._handed_over(store, frame)
+        yield Kept(self.facts, node, value, store.holder, graph, self.loop, store.node)
+
+    def _handed_over(self, store: _Store, frame: Frame) -> tuple[Node, Node]:
+        """The call that hands the graph to a meter, and what it hands over; the statement itself
+        where the value is made beside it."""
+        for part in walk(store.value):
+            if not isinstance(part, nodes.Name):
+                continue
+            for given, at in self._passed(part, frame):
+                if self.graph(given, at) is not None and frame.call is not None:
+                    inner = frame
+                    while inner.caller is not None and inner.caller is not at:
+                        inner = inner.caller
+                    if inner.call is not None:
+                        return inner.call, given
+        return store.node, store.value
+
+    # -- holders ----------------------------------------------------------------------------
+
+    def _outlives(self, store: _Store, frame: Frame) -> bool:
+        base = store.holder
+        while isinstance(base, nodes.Subscript | nodes.Attribute | nodes.AssignAttr):
+            if isinstance(base, nodes.Attribute | nodes.AssignAttr):
+                if base.attrname in ("data", "grad"):
+                    return False
+                if isinstance(base.expr, nodes.Name):
+                    return self._attribute_outlives(base, store, frame)
+            base = base.value if isinstance(base, nodes.Subscript) else base.expr
+        if not isinstance(base, nodes.Name | nodes.AssignName):
+            return False
+        written = resolve(base, frame) if isinstance(base, nodes.Name) else None
+        name, at = base.name, frame
+        if written is not None:
+            if isinstance(written.node, nodes.Attribute):
+                return self._attribute_outlives(written.node, store, written.frame)
+            if not isinstance(written.node, nodes.Name):
+                return False
+            name, at = written.node.name, written.frame
+        return self._name_outlives(name, store, at)
+
+    def _name_outlives(self, name: str, store: _Store, frame: Frame) -> bool:
+        if frame.caller is not None:
+            return name in frame.unit.globals
+        unit = self._home(name)
+        if unit is None:
+            return False
+        bindings = unit.bindings.get(name, [])
+        outside = [b for b in bindings if not is_within(b.node, self.loop)]
+        inside = [b for b in bindings if is_within(b.node, self.loop)]
+        if not outside or any(b.path[:1] in (("param",), ("import",)) for b in outside):
+            if not any(b.path == ("param",) for b in outside):
+                return False
+        if any(not is_within(b.node, store.node) and not _adds(b) for b in inside):
+            return False  # starts anew within the loop
+        if self._is_emptied(name) or self._is_bounded(outside):
+            return False
+        return name not in self.facts.tensors.feeding_backward(unit)
+
+    def _home(self, name: str) -> Unit | None:
+        at: Unit | None = self.unit
+        while at is not None:
+            if name in at.bindings and name not in at.globals:
+                return at
+            at = at.outer
+        return None
+
+    def _attribute_outlives(self, holder: nodes.Attribute, store: _Store, frame: Frame) -> bool:
+        if isinstance(holder.expr, nodes.Name) and frame.caller is None:
+            bindings = frame.unit.bindings.get(holder.expr.name, [])
+            inside = [b for b in bindings if is_within(b.node, self.loop)]
+            if inside and not all(is_within(b.node, store.node) for b in inside):
+                return False
+        return not (self._is_emptied(holder.attrname) or self._is_reset(holder.attrname, store))
+
+    def _is_emptied(self, name: str) -> bool:
+        """``losses.clear()``, ``del losses[:]``, ``losses.pop(0)`` anywhere in an iteration, and
+        ``meter.reset()`` of whatever meter."""
+        for happening in self._happenings:
+            node = happening.node
+            if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute):
+                if node.func.attrname in ("clear", "pop", "popleft", "popitem"):
+                    if dotted(node.func.expr).rpartition(".")[2] == name:
+                        return True
+                if node.func.attrname in ("reset", "reset_meters", "zero_", "backward"):
+                    if dotted(node.func.expr).rpartition(".")[2] == name:
+                        return True
+            if isinstance(node, nodes.Delete):
+                if any(name in (source(t).partition("[")[0].rpartition(".")[2],) for t in node.targets):
+                    return True
+        return False
+
+    def _is_reset(self, attribute: str, store: _Store) -> bool:
+        """Whether the attribute is assigned anew in an iteration, at a window's end perhaps."""
+        for happening in self._happenings:
+            node = happening.node
+            if isinstance(node, nodes.Assign) and node is not store.node:
+                for target in node.targets:
+                    if getattr(target, "attrname", "") == attribute and not any(
+                        getattr(part, "attrname", "") == attribute for part in walk(node.value)
+                    ):
+                        return True
+        return False
+
+    @property
+    def _happenings(self) -> list:  # type: ignore[type-arg]
+        return self.facts.steps.happenings(list(self.loop.body), self.unit)  # type: ignore[attr-defined]
+
+    def _is_bounded(self, bindings: list[Binding]) -> bool:
+        """``deque(maxlen=20)``: a handful of graphs at most."""
+        return any(
+            isinstance(b.value, nodes.Call)
+            and dotted(b.value.func).rpartition(".")[2] == "deque"
+            and (len(b.value.args) > 1 or any(k.arg == "maxlen" for k in b.value.keywords))
+            for b in bindings
+        )
+
+    # -- values -----------------------------------------------------------------------------
+
+    def graph(self, node: Node, frame: Frame, depth: int = 0) -> Graph:
+        """Whether a value carries a graph, for certain."""
+        if depth > _DEEPEST:
+            return None
+        match node:
+            case nodes.Name():
+                return self._of_name(node, frame, depth)
+            case nodes.BinOp(left=left, right=right) if node.op in ("+", "-", "*", "/", "**", "@"):
+                return _joined(self.graph(left, frame, depth + 1), self.graph(right, frame, depth + 1))
+            case nodes.UnaryOp(operand=operand) if node.op != "not":
+                return self.graph(operand, frame, depth + 1)
+            case nodes.Subscript(value=value):
+                return self.graph(value, frame, depth + 1)
+            case nodes.Attribute(attrname=name, expr=expr):
+                if name == "loss" or "loss" in name or name in ("logits", "last_hidden_state"):
+                    return self.graph(expr, frame, depth + 1)
+                return None
+            case nodes.IfExp(body=body, orelse=orelse):
+                one, other = self.graph(body, frame, depth + 1), self.graph(orelse, frame, depth + 1)
+                return _joined(one, other) if one and other else None
+            case nodes.Call():
+                return self._of_call(node, frame, depth)
+        return None
+
+    def _passed(self, name: nodes.Name, frame: Frame) -> Iterator[tuple[Node, Frame]]:
+        """What the calls on this way pass for a parameter, also through ``**values``."""
+        written = resolve(name, frame)
+        if written.frame is not frame and written.node is not name:
+            yield written.node, written.frame
+            return
+        if frame.call is None or frame.caller is None:
+            return
+        for binding in reaching(frame.unit, name.name, name) if name.name in frame.unit.bindings else []:
+            items = binding.value
+            if binding.path[:1] == ("iter",) and isinstance(items, nodes.Call):
+                receiver = getattr(items.func, "expr", None)
+                if isinstance(receiver, nodes.Name) and frame.unit.is_function:
+                    if receiver.name == frame.unit.node.args.kwarg:
+                        named = frame.unit.parameters
+                        for keyword in frame.call.keywords:
+                            if keyword.arg is not None and keyword.arg not in named:
+                                yield keyword.value, frame.caller
+
+    def _of_name(self, node: nodes.Name, frame: Frame, depth: int) -> Graph:
+        passed = list(self._passed(node, frame))
+        if passed:
+            graphs = [self.graph(given, at, depth + 1) for given, at in passed]
+            return next((g for g in graphs if g is not None), None)
+        unit = frame.unit
+        if node.name not in unit.bindings:
+            return None
+        bindings = reaching(unit, node.name, node)
+        if any(b.path[:1] in (("param",), ("import",), ("iter",)) for b in bindings):
+            return "freed" if self._is_propagated(node.name, unit, bindings) else None
+        found: set[Graph] = set()
+        for binding in bindings:
+            if binding.value is None or isinstance(binding.value, nodes.Const):
+                continue
+            if is_within(node, binding.value) and not is_within(binding.node, self.loop):
+                continue
+            found.add(self._of_binding(binding, frame, depth))
+        if None in found or not found:
+            return "freed" if found and self._is_propagated(node.name, unit, bindings) else None
+        if self._is_propagated(node.name, unit, bindings):
+            return "freed"
+        return "alive" if "alive" in found else "freed"
+
+    def _is_propagated(self, name: str, unit: Unit, bindings: list[Binding]) -> bool:
+        """Itself, or a term of what, a backward of this step runs on; or it went into that."""
+        if any(_is_number(b.value) for b in bindings if b.value is not None and b.path == ()):
+            return False
+        if name in self.facts.tensors.backpropagated(unit):
+            return True
+        computed = all(b.path == () and isinstance(b.value, nodes.Call) for b in bindings)
+        return computed and name in self.facts.tensors.feeding_backward(unit) and any(
+            self._is_model(call.func, Frame(unit))
+            for b in bindings
+            if b.value is not None
+            for call in [b.value]
+            if isinstance(call, nodes.Call)
+        )
+
+    def _of_binding(self, binding: Binding, frame: Frame, depth: int) -> Graph:
+        value = binding.value
+        assert value is not None
+        if self.mode.on_way(binding.node, frame) != "on":
+            return None
+        if isinstance(value, nodes.AugAssign):
+            return self.graph(value.value, frame, depth + 1)
+        if binding.path == ():
+            return self.graph(value, frame, depth + 1)
+        if isinstance(value, nodes.Call) and isinstance(binding.path[0], int):
+            return self._of_call(value, frame, depth, binding.path[0])
+        return None
+
+    def _of_call(self, call: nodes.Call, frame: Frame, depth: int, part: int | None = None) -> Graph:
+        func = call.func
+        names = self.facts.names(call)
+        if isinstance(func, nodes.Attribute) and not names:
+            if func.attrname in _WITHOUT:
+                return None
+            if func.attrname in _KEEPING:
+                return self.graph(func.expr, frame, depth + 1)
+        if self._is_model(func, frame):
+            if part is not None and part > 0:
+                return None  # which of several outputs carry a graph is not known
+            return "alive"
+        if any(name.startswith(("torch.", "einops.")) for name in names):
+            if dotted(func).rpartition(".")[2] in _FUNCTIONS_WITHOUT or not call.args:
+                return None
+            return self._of_arguments(call, frame, depth)
+        if self._is_criterion(func, frame):
+            return self._of_arguments(call, frame, depth)
+        return self._returned(call, frame, depth, part)
+
+    def _of_arguments(self, call: nodes.Call, frame: Frame, depth: int) -> Graph:
+        found: Graph = None
+        for argument in call.args:
+            parts = argument.elts if isinstance(argument, nodes.List | nodes.Tuple) else [argument]
+            for part in parts:
+                found = _joined(found, self.graph(part, frame, depth + 1))
+        return found
+
+    def _is_model(self, func: Node, frame: Frame) -> bool:
+        """A module with parameters of its own: what it gives carries a graph."""
+        if not isinstance(func, nodes.Name | nodes.Attribute):
+            return False
+        origins = origins_in(self.facts.graph, func, frame)
+        roles = {self.facts.roles.role(o) for o in origins}
+        return bool(origins) and roles <= _MODULES and not any(map(_is_loss, origins))
+
+    def _is_criterion(self, func: Node, frame: Frame) -> bool:
+        origins = origins_in(self.facts.graph, func, frame)
+        return bool(origins) and all(map(_is_loss, origins))
+
+    def _returned(self, call: nodes.Call, frame: Frame, depth: int, part: int | None) -> Graph:
+        """What every return of the functions entered carries."""
+        found: set[Graph] = set()
+        for origin in self.facts.origins(call.func):
+            if not isinstance(origin, Code) or frame.enters(origin.unit) or origin.unit.is_generator:
+                return None
+            inner = Frame(origin.unit, "", call, frame)
+            for statement in origin.unit.returns:
+                value = statement.value if isinstance(statement, nodes.Return) else statement
+                if value is None or self.mode.on_way(value, inner) != "on":
+                    return None
+                if part is not None:
+                    if not isinstance(value, nodes.Tuple) or part >= len(value.elts):
+                        return None
+                    value = value.elts[part]
+                found.add(self.graph(value, inner, depth + 1))
+        if not found or None in found:
+            return None
+        return "alive" if "alive" in found else "freed"
+
+
+def _joined(one: Graph, other: Graph) -> Graph:
+    if "alive" in (one, other):
+        return "alive"
+    return one or other
+
+
+def _is_loss(origin: Origin) -> bool:
+    name = getattr(origin, "name", getattr(getattr(origin, "cls", None), "name", ""))
+    return isinstance(origin, Made | Api) and str(name).endswith("Loss")
+
+
+def _is_number(value: Node | None) -> bool:
+    """``x = loss.item()``."""
+    return (
+        isinstance(value, nodes.Call)
+        and isinstance(value.func, nodes.Attribute)
+        and value.func.attrname in ("item", "detach", "cpu", "tolist")
+    )
+
+
+def _adds(binding: Binding) -> bool:
+    """A binding that goes on from what the name held before."""
+    if binding.path == ("aug",):
+        return True
+    return binding.value is not None and any(
+        isinstance(part, nodes.Name) and part.name == binding.name for part in walk(binding.value)
+    )
+
+
+# -- statements that add to something ---------------------------------------------------------------
+
+
+def _stores(node: Node) -> Iterator[_Store]:
+    match node:
+        case nodes.AugAssign(op="+=" | "-=", target=target, value=value):
+            yield _Store(node, target, value)
+        case nodes.Assign(targets=[target], value=nodes.BinOp() as value):
+            for part in _added(value, source(target)):
+                yield _Store(node, target, part)
+        case nodes.Call(func=nodes.Attribute(attrname="append" | "add_", expr=holder), args=[value, *_]):
+            if not isinstance(value, nodes.Tuple | nodes.List | nodes.Dict):
+                yield _Store(node, holder, value)
+
+
+def _added(value: Node, target: str) -> Iterator[Node]:
+    """The terms that are added to what ``target`` held, in a sum that contains it."""
+    terms = list(_terms(value))
+    own = [t for t in terms if any(source(part) == target for part in walk(t))]
+    if own and len(own) < len(terms):
+        yield from (t for t in terms if t not in own)
+
+
+def _terms(node: Node) -> Iterator[Node]:
+    if isinstance(node, nodes.BinOp) and node.op in ("+", "-"):
+        yield from _terms(node.left)
+        yield from _terms(node.right)
+    else:
+        yield node
+
+
+def _keeps_something(facts: Facts, unit: Unit, depth: int = 0) -> bool:
+    """Whether running a unit may add to something that outlives it."""
+    known: dict[int, bool] = facts.__dict__.setdefault("keeping_units", {})
+    if id(unit) in known:
+        return known[id(unit)]
+    known[id(unit)] = False
+    body = getattr(unit.node, "body", [])
+    found = False
+    for statement in body if isinstance(body, list) else []:
+        for node in walk_scope(statement):
+            if any(True for _ in _stores(node)):
+                found = True
+            elif isinstance(node, nodes.Call) and depth < _MOST_CALLS:
+                found = found or any(
+                    _keeps_something(facts, target, depth + 1) for target in facts.graph.targets_of(node)
+                )
+            if found:
+                break
+    known[id(unit)] = found
+    return found
+
+
+__all__ = ["Kept", "kept_graphs"]

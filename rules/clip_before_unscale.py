@@ -75,7 +75,7 @@ def check(program: Program) -> Findings:
     for clip in program.clips_of_scaled:
         yield clip.finding(
             f"`{clip.name}` cuts gradients that are still scaled, 65536 times too large at first: "
-            f"every update shrinks with them; call `{clip.unscale_text}` before it",
+            f"every update shrinks with them; {clip.remedy}",
             related=clip.chain,
             fix=clip.fix,
         )

@@ -46,7 +46,7 @@ def unscaled_within(training: Training) -> Iterator[WindowSpot]:
         found: dict[Node, WindowSpot] = {}
         for window in update.windows:
             for event in window.within("unscale", "clip"):
-                if event.move.how == "own" or event.node in found:
+                if event.move.how in ("own", "apex") or event.node in found:
                     continue
                 step = _step_of(training, window, event)
                 if step is not None:

@@ -13,7 +13,6 @@ from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import with_items
 from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.gradients import Training, Update, UpdateSpot
-from ddp_lint.model.no_sync import Contexts
 from ddp_lint.model.origins import Api, Expression, Made, Member, Origin, Param, Result, Unknown
 from ddp_lint.model.scaling import scale_call
 from ddp_lint.model.torch_api import AUTOCASTS
@@ -129,13 +128,13 @@ def _dedented(facts: Facts, region: nodes.With, body: list[Node]) -> tuple[Edit,
 
 def cast_backwards(training: Training) -> Iterator[CastBackward]:
     """Backward passes that run within an autocast region."""
-    contexts, regions = Contexts(training.facts), Regions(training.facts)
+    regions = Regions(training.facts)
     seen: set[Node] = set()
     for update in training.loops:
         for backward in update.events("backward"):
             if backward.node in seen:
                 continue
-            for context, region, frame in contexts.around(backward):
+            for context, region, frame in backward.contexts:
                 state = regions.state(context, frame)
                 if state is None:
                     continue

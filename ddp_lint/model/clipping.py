@@ -33,7 +33,7 @@ def useless_clips(training: Training) -> Iterator[UselessClip]:
         useful: set[Node] = set()
         for way in update.ways:
             for index, clip in enumerate(way.events):
-                if clip.move.kind != "clip" or clip.move.how == "own":
+                if clip.move.kind != "clip" or clip.move.how in ("own", "apex"):
                     continue
                 useless = _useless(training, update, way, index)
                 if useless is None:

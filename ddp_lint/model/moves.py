@@ -58,7 +58,8 @@ class Move:
 
     ``by`` is the scaler, accelerator or engine that does it, ``target`` what it is done to: the
     loss, the parameters, the optimizer, the schedule.  ``how`` tells variants apart: "scaler",
-    "plain", "accelerator", "engine", "native", "hand", "own".
+    "plain", "accelerator", "engine", "native", "hand",
+    "apex" (of the optimizer's master copies), "own" (a method that looks after the scale itself).
     """
 
     kind: Kind
@@ -162,6 +163,9 @@ class Moves:
             case "mul_" | "div_" if _is_gradient(receiver):
                 yield Move("rescale", call, "hand", _parameter_of(receiver))
             case "clip_grad_norm_" | "clip_grad_value_":
+                if "fsdp" in roles:  # as torch's, over the shards
+                    yield Move("clip", call, "torch", receiver)
+                    return
                 how = "accelerator" if "accelerator" in roles else "own"
                 yield Move("clip", call, how, call.args[0] if call.args else None, receiver)
             case "clip_grad_norm" | "clip_gradients":
@@ -192,7 +196,7 @@ class Moves:
             return
         target = call.args[0]
         if isinstance(target, nodes.Call) and dotted(target.func).endswith("master_params"):
-            yield Move("clip", call, "own", target)
+            yield Move("clip", call, "apex", target)
         else:
             yield Move("clip", call, "torch", target)
 

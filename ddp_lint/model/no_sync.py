@@ -26,7 +26,7 @@ from ddp_lint.model.ways import Event
 _WRAPPED = frozenset({"ddp", "prepared module"})
 _OWN_AFFAIR = frozenset({"fsdp", "engine"})
 _SWITCHES = frozenset({"no_sync", "no_backward_sync", "require_backward_grad_sync",
-                       "set_requires_gradient_sync", "set_is_last_backward", "accumulate"})  # fmt: skip
+                       "set_requires_gradient_sync", "set_is_last_backward"})  # fmt: skip
 
 
 # -- without no_sync -------------------------------------------------------------------------------
@@ -88,9 +88,22 @@ def _is_plain(training: Training, backward: Event) -> bool:
         return True
     if how != "accelerator" or by is None or in_accumulate(training, backward):
         return False
-    if "accelerator" not in training.facts.roles_of(by):
-        return False
-    return accelerator_accumulates(training.facts, by) is False
+    roles = training.facts.roles_of(by)
+    if "fabric" in roles:
+        return _averages(training.facts, by)
+    return "accelerator" in roles and accelerator_accumulates(training.facts, by) is False
+
+
+def _averages(facts: Facts, fabric: Node) -> bool:
+    """Whether Fabric runs DDP: several devices, and no other strategy asked for."""
+    for origin in facts.origins(fabric):
+        given = _keywords(origin.call) if isinstance(origin, Made) else {None: fabric}
+        devices, strategy = given.get("devices"), given.get("strategy")
+        if None in given or getattr(devices, "value", None) == 1:
+            return False
+        if strategy is not None and not str(getattr(strategy, "value", "")).startswith("ddp"):
+            return False
+    return True
 
 
 class _Iteration:
@@ -175,6 +188,8 @@ def _is_true(node: Node | None) -> bool:
 
 
 def _is_switch(node: Node) -> bool:
+    if isinstance(node, nodes.Call) and getattr(node.func, "attrname", "") == "accumulate":
+        return True
     name = getattr(node, "attrname", None)
     if name is None and isinstance(node, nodes.Keyword):
         name = node.arg
@@ -214,7 +229,7 @@ def late_no_syncs(training: Training) -> Iterator[LateNoSync]:
     seen: set[Node] = set()
     for update in training.updates:
         for backward in update.events("backward"):
-            for context, region, frame in contexts.around(backward):
+            for context, region, frame in backward.contexts:
                 if region in seen or not contexts.holds_back(context, frame):
                     continue
                 made = _Making(training.facts, region, frame).made_before(backward)
@@ -224,19 +239,10 @@ def late_no_syncs(training: Training) -> Iterator[LateNoSync]:
 
 
 class Contexts:
-    """The context managers around what happens in an iteration."""
+    """Which context managers tell a DDP model not to average."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-
-    def around(self, event: Event) -> Iterator[tuple[Node, nodes.With, Frame]]:
-        """The contexts within which an event happens, innermost first, calls entered."""
-        node: Node = event.node
-        for frame in event.frame.outward:
-            for context, region in with_items(node):
-                yield context, region, frame
-            if frame.call is not None:
-                node = frame.call
 
     def holds_back(self, context: Node, frame: Frame, depth: int = 0) -> bool:
         """Whether entering it tells a DDP model not to average, on some condition perhaps."""

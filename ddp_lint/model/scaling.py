@@ -58,25 +58,33 @@ def is_scaled(training: Training, backward: Event) -> bool:
 
 @dataclass(frozen=True)
 class ScaledClip(UpdateSpot):
-    """A clip of gradients that still carry the scale; ``step`` is the scaler's step after it."""
+    """A clip of gradients that still carry the scale.
 
-    step: Event
-    unscaled_later: Event | None
+    ``step`` is the scaler's step after it; under apex there is none, and ``region`` is the
+    block whose end unscales.
+    """
+
+    step: Event | None
+    unscaled_later: Event | None = None
+    region: nodes.With | None = None
 
     @property
-    def optimizer_text(self) -> str:
-        assert self.step.move.target is not None
-        return source(self.step.move.target)
+    def remedy(self) -> str:
+        if self.step is None:
+            return "clip after the `with` block, which unscales at its end"
+        return f"call `{self.unscale_text}` before it"
 
     @property
     def unscale_text(self) -> str:
+        assert self.step is not None
         assert self.step.move.by is not None
-        return f"{source(self.step.move.by)}.unscale_({self.optimizer_text})"
+        assert self.step.move.target is not None
+        return f"{source(self.step.move.by)}.unscale_({source(self.step.move.target)})"
 
     @property
     def fix(self) -> Fix | None:
         """Unscale before the clip, where scaler and optimizer have names."""
-        if self.step.frame is not self.event.frame:
+        if self.step is None or self.step.frame is not self.event.frame:
             return None
         late = self.unscaled_later
         if late is None:
@@ -101,7 +109,13 @@ def clips_of_scaled(training: Training) -> Iterator[ScaledClip]:
     for update in training.updates:
         for way in update.ways:
             for index, clip in enumerate(way.events):
-                if clip.move.kind != "clip" or clip.move.how != "torch" or clip.node in seen:
+                if clip.move.kind != "clip" or clip.node in seen:
+                    continue
+                region = _unscaling_region(training, way.events[:index], clip)
+                if region is not None:
+                    seen.add(clip.node)
+                    yield ScaledClip(training.facts, clip.node, update, clip, None, None, region)
+                if clip.move.how != "torch" or clip.node in seen:
                     continue
                 step = _scaled_at(training, update, way, index)
                 if step is not None:
@@ -110,6 +124,22 @@ def clips_of_scaled(training: Training) -> Iterator[ScaledClip]:
                     yield ScaledClip(
                         training.facts, clip.node, update, clip, step, late[0] if late else None
                     )
+
+
+def _unscaling_region(
+    training: Training, before: tuple[Event, ...], clip: Event
+) -> nodes.With | None:
+    """The ``with amp.scale_loss(...)`` of apex that a clip stands in, after its backward."""
+    for context, region, _ in clip.contexts:
+        if isinstance(context, nodes.Call) and any(
+            name.endswith("amp.scale_loss") for name in training.facts.names(context)
+        ):
+            propagated = any(
+                event.move.kind == "backward" and region in [r for _, r, _ in event.contexts]
+                for event in before
+            )
+            return region if propagated else None
+    return None
 
 
 def _scaled_at(training: Training, update: Update, way: Way, index: int) -> Event | None:

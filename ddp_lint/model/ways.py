@@ -14,7 +14,7 @@ from functools import cached_property
 from astroid import nodes
 
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.flow import Condition, conditions, loops_around
+from ddp_lint.model.flow import Condition, conditions, loops_around, with_items
 from ddp_lint.model.frames import Frame, key, resolve
 from ddp_lint.model.modules import Class, Unit
 from ddp_lint.model.moves import Move, Moves
@@ -63,6 +63,15 @@ class Event:
                     continue
                 found.append((around, frame))
         return tuple(found)
+
+    @cached_property
+    def contexts(self) -> tuple[tuple[Node, nodes.With, Frame], ...]:
+        """The context managers within which it happens, innermost first, each with its ``with``."""
+        return tuple(
+            (context, region, frame)
+            for node, frame in self._path()
+            for context, region in with_items(node)
+        )
 
     def _path(self) -> Iterator[tuple[Node, Frame]]:
         """The node itself and the calls that lead to it, innermost first."""

@@ -84,7 +84,7 @@ def accelerator_that_does_not_know(model, loader, criterion, optimizer, args):
     """The window is counted by hand, the accelerator divides by one."""
     accelerator = Accelerator()
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
-    for step, (images, labels) in enumerate(loader):
+    for step, (images, labels) in enumerate(loader):  # DDP504
         loss = criterion(model(images), labels)
         accelerator.backward(loss)  # DDP203
         if step % args.accumulate == 0:

@@ -23,6 +23,7 @@ from ddp_lint.model import (
     evaluation,
     gradients,
     graphs,
+    leaving,
     loading,
     no_sync,
     predicates,
@@ -228,3 +229,8 @@ class Program:
     def around_calls(self) -> tuple[around.AroundCall, ...]:
         """Losses that flow through the model inside a DDP wrapper."""
         return tuple(around.around_calls(self.facts))
+
+    @cached_property
+    def local_exits(self) -> tuple[leaving.LocalExit, ...]:
+        """Exits of a training step that one rank takes alone."""
+        return tuple(leaving.local_exits(self.facts))

@@ -1,0 +1,218 @@
+"""Layer 13, leaving: one rank that leaves a step which the others go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ddp_lint.finding import Related
+from ddp_lint.model.collectives import Collectives
+from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.feeding import frame_of
+from ddp_lint.model.flow import conditions, loops_around
+from ddp_lint.model.frames import Frame, origins_in
+from ddp_lint.model.locality import Locality
+from ddp_lint.model.processes import makes_several
+from ddp_lint.model.steps import Happening, StepLoop
+from ddp_lint.model.tree import Node, ancestors, dotted, is_within, source, walk
+from ddp_lint.model.wrappers import inner_of, kind
+
+_EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
+_SYNCING = frozenset({"ddp", "prepared", "fsdp", "engine"})
+_PLAIN = frozenset({"module", "dp"})
+
+
+@dataclass(frozen=True)
+class LocalExit(Spot):
+    """A statement by which one rank leaves the step, or skips its backward pass, on its own."""
+
+    test: Node
+    missed: Node
+    loop: StepLoop
+
+    @property
+    def test_text(self) -> str:
+        return source(self.test)
+
+    @property
+    def missed_text(self) -> str:
+        return source(self.missed)
+
+    @property
+    def places(self) -> tuple[Related, ...]:
+        return (
+            self.facts.related(self.test, "this is decided by each rank for itself"),
+            self.facts.related(self.missed, "the other ranks wait here"),
+        )
+
+
+def local_exits(facts: Facts) -> Iterator[LocalExit]:
+    """Exits of a training step on a value that only this rank has."""
+    if facts.once(makes_several) is None:
+        return
+    seen: set[int] = set()
+    for loop in facts.steps.loops:
+        if not loop.is_hook:
+            for found in _of_loop(facts, loop):
+                if id(found.node) not in seen:
+                    seen.add(id(found.node))
+                    yield found
+
+
+def _of_loop(facts: Facts, loop: StepLoop) -> Iterator[LocalExit]:
+    happenings = loop.happenings
+    exits = [(i, h) for i, h in enumerate(happenings) if _leaves(h, loop)]
+    sent = [(i, h) for i, h in enumerate(happenings) if _is_sent(facts, h)]
+    if not sent or not _is_synced(facts, loop):
+        return
+    for index, happening in exits:
+        missed = _missed(happening, index, sent, loop)
+        if missed is None or _is_caught(happening, loop):
+            continue
+        test = _local_test(facts, loop, happening)
+        if test is not None:
+            yield LocalExit(facts, happening.node, test, missed.node, loop)
+    for _, happening in sent:
+        branch = _branch_around(facts, loop, happening)
+        if branch is not None:
+            yield LocalExit(facts, branch, branch.test, happening.node, loop)
+
+
+def _leaves(happening: Happening, loop: StepLoop) -> bool:
+    node = happening.node
+    if isinstance(node, nodes.Raise | nodes.Assert):
+        return True
+    if isinstance(node, nodes.Continue | nodes.Break):
+        return not happening.chain and next(loops_around(node), None) is loop.node
+    if isinstance(node, nodes.Return):
+        return True
+    return isinstance(node, nodes.Call) and dotted(node.func) in _EXITS
+
+
+def _is_sent(facts: Facts, happening: Happening) -> bool:
+    node = happening.node
+    if not isinstance(node, nodes.Call):
+        return False
+    if facts.steps.is_backward(node):
+        return True
+    return facts.once(Collectives).direct(node) is not None
+
+
+def _is_synced(facts: Facts, loop: StepLoop) -> bool:
+    """Whether the models of the loop are wrapped, as far as they are known."""
+    plain = False
+    for happening in loop.calls:
+        node = happening.node
+        assert isinstance(node, nodes.Call)
+        func = node.func
+        if isinstance(func, nodes.Attribute) and func.attrname == "forward":
+            func = func.expr
+        if not isinstance(func, nodes.Name | nodes.Attribute | nodes.Subscript):
+            continue
+        origins = origins_in(facts.graph, func, frame_of(happening))
+        if any(kind(facts, origin) in _SYNCING for origin in origins):
+            if inner_of(facts, func) is None:
+                return True
+        plain = plain or (
+            not happening.chain and any(facts.roles.role(o) in _PLAIN for o in origins)
+        )
+    return not plain and _wraps_somewhere(facts)
+
+
+def _wraps_somewhere(facts: Facts) -> bool:
+    return any(
+        kind(facts, origin) in _SYNCING for call, _ in facts.calls for origin in facts.values.of(call)
+    )
+
+
+def _missed(
+    happening: Happening, index: int, sent: list[tuple[int, Happening]], loop: StepLoop
+) -> Happening | None:
+    """The collective that the others come to: later in this iteration, or in another one."""
+    node = happening.node
+    later = [h for i, h in sent if i > index]
+    if isinstance(node, nodes.Return) and happening.unit is not loop.unit:
+        # It leaves the helper only: what follows in that very helper is missed.
+        depth = len(happening.chain)
+        later = [
+            h
+            for h in later
+            if h.unit is happening.unit
+            and h.chain == happening.chain
+            or len(h.chain) > depth
+            and h.chain[:depth] == happening.chain
+            and h.chain[depth][1] is happening.unit
+        ]
+        return later[0] if later else None
+    if isinstance(node, nodes.Continue):
+        return later[0] if later else None
+    return (later or [h for _, h in sent])[0]
+
+
+def _is_caught(happening: Happening, loop: StepLoop) -> bool:
+    """Whether something in the iteration handles what is raised, or is the handler itself."""
+    for node, _ in [*happening.chain, (happening.node, happening.unit)]:
+        for child, parent in ancestors(node):
+            if isinstance(parent, nodes.ExceptHandler):
+                return True
+            if isinstance(parent, nodes.Try) and parent.handlers:
+                inside = any(child is one for one in parent.body)
+                if inside and isinstance(happening.node, nodes.Raise | nodes.Assert | nodes.Call):
+                    if is_within(parent, loop.node) or happening.chain:
+                        return True
+    return False
+
+
+def _frames(happening: Happening) -> list[Frame]:
+    """The frames on the way to a happening, the loop's own first."""
+    return list(reversed(list(frame_of(happening).outward)))
+
+
+def _local_test(facts: Facts, loop: StepLoop, happening: Happening) -> Node | None:
+    locality = facts.once(Locality)
+    every = [*happening.chain, (happening.node, happening.unit)]
+    for level, ((node, _), frame) in enumerate(zip(every, _frames(happening), strict=True)):
+        if isinstance(node, nodes.Assert) and locality.of(node.test, frame) == "local":
+            return node.test
+        for condition in conditions(node):
+            if level == 0 and not is_within(condition.test, loop.node):
+                continue
+            if condition.exit is not None:
+                continue  # another statement leaves there
+            if locality.of(condition.test, frame) == "local":
+                return condition.test
+    return None
+
+
+def _branch_around(facts: Facts, loop: StepLoop, happening: Happening) -> nodes.If | None:
+    """The ``if`` on a rank's own value that decides whether something is sent."""
+    locality = facts.once(Locality)
+    every = [*happening.chain, (happening.node, happening.unit)]
+    for level, ((node, _), frame) in enumerate(zip(every, _frames(happening), strict=True)):
+        for child, parent in ancestors(node):
+            if parent is loop.node:
+                break
+            if not isinstance(parent, nodes.If) or child is parent.test:
+                continue
+            if level == 0 and not is_within(parent, loop.node):
+                break
+            other = parent.orelse if any(child is one for one in parent.body) else parent.body
+            if _sends_too(facts, other) or locality.of(parent.test, frame) != "local":
+                continue
+            return parent
+    return None
+
+
+def _sends_too(facts: Facts, block: list[Node]) -> bool:
+    sending = facts.once(Collectives)
+    for statement in block:
+        for node in walk(statement):
+            if isinstance(node, nodes.Call):
+                if facts.steps.is_backward(node) or sending.direct(node) is not None:
+                    return True
+                for target in facts.graph.targets_of(node):
+                    if facts.steps.reaches_backward(target) or sending.may_reach(target):
+                        return True
+    return False

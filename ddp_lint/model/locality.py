@@ -1,0 +1,214 @@
+"""Layer 12, locality: whether a value is one rank's own, or the same on all of them.
+
+A loss before it is reduced, a batch, a clock are a rank's own.  What a collective gave back,
+gradients after the backward pass, counters and settings are the same everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Literal
+
+from astroid import nodes
+
+from ddp_lint.model.collectives import Collectives
+from ddp_lint.model.facts import Facts
+from ddp_lint.model.flow import reaching
+from ddp_lint.model.frames import Frame, origins_in, resolve
+from ddp_lint.model.modules import Binding
+from ddp_lint.model.torch_api import CLIPS, COLLECTIVES
+from ddp_lint.model.tree import Node, dotted, position
+
+Local = Literal["local", "equal"] | None
+
+_CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time"})
+_SAME = frozenset({"builtins.len", "builtins.isinstance", "builtins.hasattr", "builtins.range"})
+_SAME_METHODS = frozenset(
+    {"size", "dim", "numel", "nelement", "keys", "get_scale", "parameters", "named_parameters",
+     "is_enabled", "state_dict", "get_last_lr"}
+)  # fmt: skip
+_SAME_ATTRIBUTES = frozenset(
+    {"shape", "dtype", "device", "grad", "ndim", "requires_grad", "is_cuda", "grad_fn"}
+)
+_PASSING = ("torch.", "math.", "numpy.", "builtins.")
+_MODULES = frozenset({"module", "ddp", "dp", "fsdp", "prepared module", "engine"})
+_LOADERS = frozenset({"loader", "prepared loader", "engine loader"})
+#: What a helper outside the project is called that makes a value equal on all ranks.
+_REDUCING = re.compile(r"reduce|gather|broadcast|sync|average_over|mean_over|all_ranks", re.I)
+_DEEPEST = 10
+
+
+class Locality:
+    """Answers for the values of one program."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.sending = facts.once(Collectives)
+
+    def of(self, node: Node | None, frame: Frame, depth: int = 0) -> Local:
+        if node is None or depth > _DEEPEST:
+            return None
+        match node:
+            case nodes.Const() | nodes.JoinedStr() | nodes.Lambda():
+                return "equal"
+            case nodes.Compare():
+                if any(op in ("is", "is not", "in", "not in") for op, _ in node.ops):
+                    return None
+                return self._any([node.left, *(right for _, right in node.ops)], frame, depth)
+            case nodes.BoolOp():
+                return self._any(node.values, frame, depth)
+            case nodes.BinOp():
+                return self._any([node.left, node.right], frame, depth)
+            case nodes.UnaryOp():
+                return self.of(node.operand, frame, depth + 1)
+            case nodes.IfExp():
+                return self._any([node.test, node.body, node.orelse], frame, depth)
+            case nodes.NamedExpr() | nodes.Starred() | nodes.Await():
+                return self.of(node.value, frame, depth + 1)
+            case nodes.AugAssign():
+                return self._any([node.value], frame, depth)
+            case nodes.Subscript():
+                return self.of(node.value, frame, depth + 1)
+            case nodes.Tuple() | nodes.List():
+                return self._any(node.elts, frame, depth)
+            case nodes.Dict():
+                return self._any([value for _, value in node.items], frame, depth)
+            case nodes.DictComp():
+                return self.of(node.value, frame, depth + 1)
+            case nodes.ListComp() | nodes.GeneratorExp() | nodes.SetComp():
+                return self.of(node.elt, frame, depth + 1)
+            case nodes.Call():
+                return self._call(node, frame, depth)
+            case nodes.Attribute():
+                if node.attrname in _SAME_ATTRIBUTES:
+                    return "equal"
+                return self.of(node.expr, frame, depth + 1)
+            case nodes.Name():
+                return self._name(node, frame, depth)
+        return None
+
+    def _any(self, parts: Iterable[Node], frame: Frame, depth: int) -> Local:
+        found = [self.of(part, frame, depth + 1) for part in parts]
+        if "local" in found:
+            return "local"
+        return "equal" if found and all(one == "equal" for one in found) else None
+
+    # -- calls ------------------------------------------------------------------------------
+
+    def _call(self, call: nodes.Call, frame: Frame, depth: int) -> Local:
+        names = self.facts.names(call)
+        if names & (COLLECTIVES | CLIPS | _SAME):
+            return "equal"
+        if names & _CLOCKS:
+            return "local"
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        targets = [t for t in self.facts.graph.targets_of(call) if t.is_function]
+        called = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attrname", "")
+        if targets and all(target.name not in ("forward", "__init__") for target in targets):
+            if any(self.sending.may_reach(target) for target in targets):
+                return "equal"
+            returned = [
+                self.of(
+                    statement.value if isinstance(statement, nodes.Return) else statement,
+                    Frame(target, call=call, caller=frame),
+                    depth + 1,
+                )
+                for target in targets
+                if not frame.enters(target)
+                for statement in target.returns
+            ]
+            if "local" in returned:
+                return "local"
+            return "equal" if returned and set(returned) == {"equal"} else None
+        if _REDUCING.search(called):
+            return "equal"
+        if any(name.startswith(_PASSING) for name in names):
+            if any(name.startswith("torch.distributed.") for name in names):
+                return None
+            return self._any(given, frame, depth) if given else "equal"
+        if self._is_forward(call.func, frame):
+            return "local"
+        if isinstance(call.func, nodes.Attribute):
+            if call.func.attrname in _SAME_METHODS:
+                return "equal"
+            return self.of(call.func.expr, frame, depth + 1)
+        return None
+
+    def _is_forward(self, func: Node, frame: Frame) -> bool:
+        return any(
+            self.facts.roles.role(origin) in _MODULES
+            for origin in origins_in(self.facts.graph, func, frame)
+        )
+
+    # -- names ------------------------------------------------------------------------------
+
+    def _name(self, node: nodes.Name, frame: Frame, depth: int) -> Local:
+        if self._was_sent(node):
+            return "equal"
+        written = resolve(node, frame)
+        if written.node is not node:
+            return self.of(written.node, written.frame, depth + 1)
+        unit = frame.unit
+        if node.name not in unit.bindings:
+            return None
+        found = [
+            self._bound(binding, frame, depth) for binding in reaching(unit, node.name, node)
+        ]
+        if "local" in found:
+            return "local"
+        return "equal" if found and all(one == "equal" for one in found) else None
+
+    def _bound(self, binding: Binding, frame: Frame, depth: int) -> Local:
+        path, value = binding.path, binding.value
+        if value is None or path[:1] in (("param",), ("import",), ("enter",)):
+            return None
+        if path[:1] == ("iter",):
+            return self._iterated(value, path[1:], binding, frame, depth)
+        return self.of(value, frame, depth + 1)
+
+    def _iterated(
+        self,
+        iterable: Node,
+        path: tuple[int | str, ...],
+        binding: Binding,
+        frame: Frame,
+        depth: int,
+    ) -> Local:
+        if isinstance(iterable, nodes.Call):
+            name = dotted(iterable.func).rpartition(".")[2]
+            if name in ("range", "trange", "count"):
+                return "equal"
+            if name == "enumerate" and iterable.args and path:
+                if path[0] == 0:
+                    return "equal"
+                return self._iterated(iterable.args[0], path[1:], binding, frame, depth)
+            if name in ("tqdm", "iter", "islice") and iterable.args:
+                return self._iterated(iterable.args[0], path, binding, frame, depth)
+        written = resolve(iterable, frame)
+        roles = {
+            self.facts.roles.role(origin)
+            for origin in origins_in(self.facts.graph, written.node, written.frame)
+        }
+        if roles & _LOADERS:
+            return "local"
+        return self.of(iterable, frame, depth + 1)
+
+    def _was_sent(self, node: nodes.Name) -> bool:
+        """Whether a collective has been called on the name before it is read here."""
+        unit = self.facts.values.unit_of(node)
+        for call in unit.calls:
+            if not call.args or position(call) >= position(node):
+                continue
+            first = call.args[0]
+            if isinstance(first, nodes.Attribute) and first.attrname == "data":
+                first = first.expr
+            if not isinstance(first, nodes.Name) or first.name != node.name:
+                continue
+            if self.facts.names(call) & COLLECTIVES:
+                return True
+            if isinstance(call.parent, nodes.Expr) and any(
+                self.sending.may_reach(target) for target in self.facts.graph.targets_of(call)
+            ):
+                return True
+        return False

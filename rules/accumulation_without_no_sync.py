@@ -83,7 +83,7 @@ def check(program: Program) -> Findings:
         yield loop.finding(
             f"`{loop.backward_text}` averages all gradients over the ranks in every micro-batch, "
             f"the step needs it once for {loop.length_text} of them: put forward and backward of "
-            f"the others into `with {loop.model_text}.no_sync():`",
+            f"the others into `with {loop.context_text}:`",
             related=loop.chain,
             fix=loop.fix,
         )

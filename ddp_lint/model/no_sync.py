@@ -12,7 +12,7 @@ from functools import cached_property
 
 from astroid import nodes
 
-from ddp_lint.finding import Fix, Related
+from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.accumulation import accelerator_accumulates, in_accumulate
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import reaching, with_items
@@ -49,6 +49,16 @@ class Unsynchronized(Spot):
         return source(self.model)
 
     @property
+    def context_text(self) -> str:
+        """The context that holds averaging back, as this program would write it."""
+        by, roles = self.backward.move.by, self.facts.roles_of(self.backward.move.by)
+        if by is not None and "accelerator" in roles:
+            return f"{source(by)}.no_sync({self.model_text})"
+        if by is not None and "fabric" in roles:
+            return f"{source(by)}.no_backward_sync({self.model_text})"
+        return f"{self.model_text}.no_sync()"
+
+    @property
     def length_text(self) -> str:
         return self.window.length_text
 
@@ -56,13 +66,91 @@ class Unsynchronized(Spot):
     def chain(self) -> tuple[Related, ...]:
         found = [self.facts.related(self.backward.node, "averages all gradients over the ranks")]
         found += [
-            self.facts.related(step.node, "steps once for each window") for step in self.window.steps
+            self.facts.related(step.node, "steps once for each window")
+            for step in self.window.steps
         ]
         return tuple(found)
 
     @property
     def fix(self) -> Fix | None:
-        return None
+        """Wrap forward and backward, where they are one straight stretch of the loop's body."""
+        gate, loop = self.window.gate, self.window.header
+        if gate is None or self.window.loop is not None or self.backward.frame.caller is not None:
+            return None
+        last = statement(self.backward.node)
+        if last.parent is not loop or self.backward.node.parent is not last:
+            return None
+        if not isinstance(self.model, nodes.Name | nodes.Attribute):
+            return None
+        if self.facts.roles_of(self.model) not in ({"ddp"}, {"prepared module"}):
+            return None  # where it is not wrapped it has no ``no_sync``
+        body = list(loop.body)  # type: ignore[attr-defined]
+        first = next((s for s in body if _calls(s, self.model)), None)
+        if first is None or body.index(first) > body.index(last):
+            return None
+        stretch = body[body.index(first) : body.index(last) + 1]
+        test = source(gate.test)
+        if gate.frame.caller is not None or _binds(stretch, gate.test) or test.endswith("..."):
+            return None
+        imported = self._null_context()
+        if imported is None:
+            return None
+        name, edits = imported
+        head = f"with {name}() if {test} else {self.context_text}:"
+        edits = [*edits, *self._indented(stretch, head)]
+        return Fix(f"Wrap them in `{head}`", tuple(edits), safe=False)
+
+    def _null_context(self) -> tuple[str, list[Edit]] | None:
+        """What ``nullcontext`` is called in the file, with an import where it is not."""
+        module = self.facts.values.module_of(self.node)
+        if "nullcontext" in module.body.bindings:
+            return "nullcontext", []
+        if "contextlib" in module.body.bindings:
+            return "contextlib.nullcontext", []
+        first = next((n for n in module.tree.body if isinstance(n, nodes.Import | nodes.ImportFrom)
+                      and getattr(n, "modname", "") != "__future__"), None)  # fmt: skip
+        if first is None:
+            return None
+        edit = self.facts.insert_before(first, "from contextlib import nullcontext")
+        return "nullcontext", [edit]
+
+    def _indented(self, stretch: list[Node], head: str) -> Iterator[Edit]:
+        file = self.facts.values.module_of(self.node).source
+        start = stretch[0].fromlineno or 1
+        indent = file.lines[start - 1][
+            : len(file.lines[start - 1]) - len(file.lines[start - 1].lstrip())
+        ]
+        unit = "\t" if indent.endswith("\t") else "    "
+        within = _lines_within_texts(stretch)
+        for line in range(start, (stretch[-1].end_lineno or start) + 1):
+            text = file.lines[line - 1]
+            if not text.strip() or line in within:
+                continue
+            column = len(text) - len(text.lstrip())
+            begin = f"{head}\n{indent}" if line == start else ""
+            yield Edit(file.place(line, column, line, column), f"{begin}{unit}")
+
+
+def _lines_within_texts(stretch: list[Node]) -> set[int]:
+    """Lines that begin inside of a string, which must stay as they are."""
+    found: set[int] = set()
+    for stmt in stretch:
+        for part in walk(stmt):
+            if isinstance(part, nodes.Const | nodes.JoinedStr):
+                found.update(range((part.lineno or 0) + 1, (part.end_lineno or 0) + 1))
+    return found
+
+
+def _calls(stmt: Node, model: Node) -> bool:
+    return any(isinstance(p, nodes.Call) and source(p.func) == source(model) for p in walk(stmt))
+
+
+def _binds(stretch: list[Node], test: Node) -> bool:
+    """Whether a name of the test gets its value only within the stretch."""
+    names = {p.name for p in walk(test) if isinstance(p, nodes.Name)}
+    return any(
+        isinstance(p, nodes.AssignName) and p.name in names for s in stretch for p in walk(s)
+    )
 
 
 def unsynchronized(training: Training) -> Iterator[Unsynchronized]:
@@ -118,7 +206,9 @@ class _Iteration:
         """The wrapped model that averages after each backward; None where nothing does, where
         something tells it when to, or where that cannot be known."""
         found: Node | None = None
-        for happening in self.facts.steps.happenings(list(self.update.node.body), self.update.unit):
+        for happening in self.facts.steps.happenings(
+            list(self.update.node.body), self.update.unit
+        ):
             node = happening.node
             if _is_switch(node):
                 return None
@@ -256,7 +346,9 @@ class Contexts:
             case nodes.Name():
                 bindings = reaching(frame.unit, context.name, context)
                 return any(
-                    b.path == () and b.value is not None and self.holds_back(b.value, frame, depth + 1)
+                    b.path == ()
+                    and b.value is not None
+                    and self.holds_back(b.value, frame, depth + 1)
                     for b in bindings
                 )
             case nodes.Attribute(attrname="no_sync" | "no_backward_sync", expr=model):
@@ -311,7 +403,9 @@ class _Making:
                 return False
         return True
 
-    def _trace_name(self, name: nodes.Name, before: list[Node], seen: set[int], depth: int) -> bool:
+    def _trace_name(
+        self, name: nodes.Name, before: list[Node], seen: set[int], depth: int
+    ) -> bool:
         unit = self.frame.unit
         if name.name not in unit.bindings or depth > 8:
             return True
@@ -347,8 +441,14 @@ class _Making:
                 return True
             if isinstance(part, nodes.Name) and part.name in self.frame.unit.bindings:
                 for binding in reaching(self.frame.unit, part.name, part):
-                    if binding.value is not None and binding.path[:1] not in (("param",), ("import",), ("iter",)):
-                        if binding.value is not value and self._is_made_of_forward(binding.value, depth + 1):
+                    if binding.value is not None and binding.path[:1] not in (
+                        ("param",),
+                        ("import",),
+                        ("iter",),
+                    ):
+                        if binding.value is not value and self._is_made_of_forward(
+                            binding.value, depth + 1
+                        ):
                             return True
         return False
 

@@ -11,7 +11,7 @@ from ddp_lint.finding import Related
 from ddp_lint.model.collectives import Collectives
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.feeding import frame_of
-from ddp_lint.model.flow import conditions, loops_around
+from ddp_lint.model.flow import always_exits, conditions, loops_around
 from ddp_lint.model.frames import Frame, origins_in
 from ddp_lint.model.locality import Locality
 from ddp_lint.model.processes import makes_several
@@ -199,7 +199,9 @@ def _branch_around(facts: Facts, loop: StepLoop, happening: Happening) -> nodes.
             if level == 0 and not is_within(parent, loop.node):
                 break
             other = parent.orelse if any(child is one for one in parent.body) else parent.body
-            if _sends_too(facts, other) or locality.of(parent.test, frame) != "local":
+            if always_exits(other) or _sends_too(facts, other):
+                continue
+            if locality.of(parent.test, frame) != "local":
                 continue
             return parent
     return None

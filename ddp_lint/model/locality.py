@@ -1,5 +1,8 @@
 """Layer 12, locality: whether a value is one rank's own, or the same on all of them.
 
+"reduced" is "equal" by what was done to it: where one binding of a name is reduced and another
+is not, the other is that of a program without other ranks.
+
 A loss before it is reduced, a batch, a clock are a rank's own.  What a collective gave back,
 gradients after the backward pass, counters and settings are the same everywhere.
 """
@@ -20,7 +23,7 @@ from ddp_lint.model.modules import Binding
 from ddp_lint.model.torch_api import CLIPS, COLLECTIVES
 from ddp_lint.model.tree import Node, dotted, position
 
-Local = Literal["local", "equal"] | None
+Local = Literal["local", "equal", "reduced"] | None
 
 _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time"})
 _SAME = frozenset({"builtins.len", "builtins.isinstance", "builtins.hasattr", "builtins.range"})
@@ -82,7 +85,7 @@ class Locality:
                 return self._call(node, frame, depth)
             case nodes.Attribute():
                 if node.attrname in _SAME_ATTRIBUTES:
-                    return "equal"
+                    return "reduced" if node.attrname == "grad" else "equal"
                 return self.of(node.expr, frame, depth + 1)
             case nodes.Name():
                 return self._name(node, frame, depth)
@@ -92,13 +95,17 @@ class Locality:
         found = [self.of(part, frame, depth + 1) for part in parts]
         if "local" in found:
             return "local"
-        return "equal" if found and all(one == "equal" for one in found) else None
+        if found and all(found):
+            return "reduced" if "reduced" in found else "equal"
+        return None
 
     # -- calls ------------------------------------------------------------------------------
 
     def _call(self, call: nodes.Call, frame: Frame, depth: int) -> Local:
         names = self.facts.names(call)
-        if names & (COLLECTIVES | CLIPS | _SAME):
+        if names & (COLLECTIVES | CLIPS):
+            return "reduced"
+        if names & _SAME:
             return "equal"
         if names & _CLOCKS:
             return "local"
@@ -107,7 +114,7 @@ class Locality:
         called = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attrname", "")
         if targets and all(target.name not in ("forward", "__init__") for target in targets):
             if any(self.sending.may_reach(target) for target in targets):
-                return "equal"
+                return "reduced"
             returned = [
                 self.of(
                     statement.value if isinstance(statement, nodes.Return) else statement,
@@ -118,11 +125,9 @@ class Locality:
                 if not frame.enters(target)
                 for statement in target.returns
             ]
-            if "local" in returned:
-                return "local"
-            return "equal" if returned and set(returned) == {"equal"} else None
+            return _joined(returned)
         if _REDUCING.search(called):
-            return "equal"
+            return "reduced"
         if any(name.startswith(_PASSING) for name in names):
             if any(name.startswith("torch.distributed.") for name in names):
                 return None
@@ -145,7 +150,7 @@ class Locality:
 
     def _name(self, node: nodes.Name, frame: Frame, depth: int) -> Local:
         if self._was_sent(node):
-            return "equal"
+            return "reduced"
         written = resolve(node, frame)
         if written.node is not node:
             return self.of(written.node, written.frame, depth + 1)
@@ -155,9 +160,17 @@ class Locality:
         found = [
             self._bound(binding, frame, depth) for binding in reaching(unit, node.name, node)
         ]
-        if "local" in found:
+        joined = _joined(found)
+        if joined is None and self._is_backpropagated(node):
             return "local"
-        return "equal" if found and all(one == "equal" for one in found) else None
+        return joined
+
+    def _is_backpropagated(self, node: nodes.Name) -> bool:
+        """A loss that nothing is known of is this rank's own."""
+        unit = self.facts.values.unit_of(node)
+        return node.name in self.facts.tensors.backpropagated(unit) and not any(
+            binding.path[:1] == ("param",) for binding in unit.bindings[node.name]
+        )
 
     def _bound(self, binding: Binding, frame: Frame, depth: int) -> Local:
         path, value = binding.path, binding.value
@@ -212,3 +225,12 @@ class Locality:
             ):
                 return True
         return False
+
+
+def _joined(found: list[Local]) -> Local:
+    """What several ways to one value come to."""
+    if "reduced" in found:
+        return "reduced"
+    if "local" in found:
+        return "local"
+    return "equal" if found and None not in found else None

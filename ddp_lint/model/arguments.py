@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 
 from astroid import nodes
 
+from ddp_lint.finding import Edit
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import conditions
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Expression, Made, Member, Origin, Param, Result
-from ddp_lint.model.tree import Node
+from ddp_lint.model.tree import Node, position
 
 _DEEPEST = 6
 
@@ -249,6 +250,41 @@ class Calls:
                         if isinstance(origin, Expression):
                             self._grown[origin].append((func.attrname == "extend", call.args[0]))
         return self._grown
+
+
+def inserted(facts: Facts, call: nodes.Call, text: str) -> Edit:
+    """``text`` as one more argument of ``call``, behind the others."""
+    file = facts.values.module_of(call).source
+    every = in_order(call)
+    if every:
+        line, column = _end(every[-1])
+        return Edit(file.place(line, column, line, column), f", {text}")
+    line, column = _end(call)
+    return Edit(file.place(line, column - 1, line, column - 1), text)
+
+
+def removed(facts: Facts, call: nodes.Call, argument: Node) -> Edit | None:
+    """``call`` without one argument and its comma; None where a comment would go with it."""
+    every = in_order(call)
+    index = next(i for i, one in enumerate(every) if one is argument)
+    start, end = position(argument), _end(argument)
+    if index:
+        start = _end(every[index - 1])
+    elif len(every) > 1:
+        end = position(every[1])
+    file = facts.values.module_of(call).source
+    if any("#" in line for line in file.lines[start[0] - 1 : end[0] - 1]):
+        return None
+    return Edit(file.place(*start, *end), "")
+
+
+def _end(node: Node) -> tuple[int, int]:
+    return node.end_lineno or node.lineno or 0, node.end_col_offset or 0
+
+
+def in_order(call: nodes.Call) -> list[Node]:
+    """Positional and keyword arguments as they stand in the text."""
+    return sorted([*call.args, *call.keywords], key=position)
 
 
 def _either(found: list[Passed]) -> Passed:

@@ -28,10 +28,10 @@ Chain = tuple[tuple[nodes.Call, Unit], ...]
 
 @dataclass(frozen=True)
 class SampleSpot(Spot):
-    """Something that runs for every sample of a dataset that a training loop draws from.
+    """Something that runs for every sample of a dataset.
 
-    ``chain`` are the calls that lead to it, outermost first; ``loader`` is None where the
-    training loop is not followed up to its loader.
+    ``chain`` are the calls that lead to it, outermost first; ``loader`` is None where no loader
+    is known that deals them.
     """
 
     unit: Unit
@@ -61,24 +61,34 @@ class SampleSpot(Spot):
 
 
 class Datasets:
-    """The datasets that the training loops of one program draw from."""
+    """The datasets of some loaders of one program.
 
-    def __init__(self, loading: Loading, epochs: Epochs) -> None:
+    ``training``: the loaders are those that training loops draw from; where these cannot be
+    followed, every dataset that a program with a training loop makes counts.
+    """
+
+    def __init__(self, loading: Loading, loaders: list[Loader], *, training: bool) -> None:
         self.loading = loading
-        self.epochs = epochs
+        self.loaders = loaders
+        self.training = training
         self.facts: Facts = loading.facts
         self._calls: dict[int, dict[int, tuple[Unit, ...]]] = {}
+
+    @classmethod
+    def of_training(cls, epochs: Epochs) -> Datasets:
+        loaders = {id(feed.loader.node): feed.loader for feed in epochs.feeds}
+        return cls(epochs.loading, list(loaders.values()), training=True)
 
     # -- which ------------------------------------------------------------------------------
 
     @cached_property
     def _origins(self) -> list[tuple[Origin, Loader | None]]:
-        """What the datasets of training loops may be, also inside other datasets."""
+        """What the datasets may be, also inside other datasets."""
         found: dict[Origin, Loader | None] = {}
-        for feed in self.epochs.feeds:
-            for node in feed.loader.arguments.given("dataset"):
+        for loader in self.loaders:
+            for node in loader.arguments.given("dataset"):
                 for origin in self._within(self.facts.origins(node), 0):
-                    found.setdefault(origin, feed.loader)
+                    found.setdefault(origin, loader)
         return list(found.items())
 
     def _within(self, origins: frozenset[Origin], depth: int) -> Iterator[Origin]:
@@ -117,12 +127,12 @@ class Datasets:
 
     @cached_property
     def classes(self) -> dict[Class, Loader | None]:
-        """Classes of the project whose samples a training loop draws, each with a loader."""
+        """Classes of the project whose samples the loaders deal, each with one of them."""
         found: dict[int, tuple[Class, Loader | None]] = {}
         for origin, loader in self._origins:
             if isinstance(origin, Instance) and self._deals(origin.cls):
                 found.setdefault(id(origin.cls), (origin.cls, loader))
-        if self.facts.steps.loops and not found and not self._is_known:
+        if self.training and self.facts.steps.loops and not found and not self._is_known:
             for cls in self._made_here or self._made_by_name:
                 found.setdefault(id(cls), (cls, None))
         return dict(found.values())
@@ -188,11 +198,7 @@ class Datasets:
         """Everything that one sample runs, each node once."""
         found: dict[int, SampleSpot] = {}
         for cls, loader in self.classes.items():
-            for name in _SAMPLING:
-                for at in self.facts.values.mro(cls):
-                    if name in at.methods:
-                        self._enter(at.methods[name], (), cls.name, loader, found)
-                        break
+            self._enter_class(cls, loader, found)
         for origin, loader in self._origins:
             if isinstance(origin, Made) and origin.name.startswith("torchvision.datasets."):
                 for keyword in origin.call.keywords:
@@ -200,6 +206,21 @@ class Datasets:
                         for unit in self._transforming(keyword.value):
                             self._enter(unit, (), origin.name.rpartition(".")[2], loader, found)
         return list(found.values())
+
+    def work_of(self, cls: Class) -> list[SampleSpot]:
+        """What one sample of a class runs, whoever draws it."""
+        found: dict[int, SampleSpot] = {}
+        self._enter_class(cls, None, found)
+        return list(found.values())
+
+    def _enter_class(
+        self, cls: Class, loader: Loader | None, found: dict[int, SampleSpot]
+    ) -> None:
+        for name in _SAMPLING:
+            for at in self.facts.values.mro(cls):
+                if name in at.methods:
+                    self._enter(at.methods[name], (), cls.name, loader, found)
+                    break
 
     def _enter(
         self,

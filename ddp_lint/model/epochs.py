@@ -9,9 +9,10 @@ from functools import cached_property
 from astroid import nodes
 
 from ddp_lint.finding import Fix, Related
+from ddp_lint.model.drawing import Draw, Drawing
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import always_exits
-from ddp_lint.model.loading import Draw, Loader, Loading, Sampler, name_of
+from ddp_lint.model.loading import Loader, Loading, Sampler, name_of
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Expression, Instance, Made, Member, Origin, inner
 from ddp_lint.model.steps import StepLoop
@@ -32,12 +33,12 @@ class Feed:
         return self.draw.source.loader
 
 
-def feeds(loading: Loading) -> Iterator[Feed]:
+def feeds(drawing: Drawing) -> Iterator[Feed]:
     """What every step loop of the program draws from."""
-    for loop in loading.facts.steps.loops:
+    for loop in drawing.facts.steps.loops:
         seen: set[tuple[int, int]] = set()
-        for node, at in _drawn(loading.facts, loop):
-            for draw in loading.draws(node, at):
+        for node, at in _drawn(drawing.facts, loop):
+            for draw in drawing.draws(node, at):
                 key = id(draw.source.loader.node), id(draw.at)
                 if key not in seen:
                     seen.add(key)
@@ -168,10 +169,11 @@ class Epochs:
     def __init__(self, loading: Loading) -> None:
         self.loading = loading
         self.facts = loading.facts
+        self.drawing = Drawing(loading)
 
     @cached_property
     def feeds(self) -> list[Feed]:
-        return list(feeds(self.loading))
+        return list(feeds(self.drawing))
 
     @cached_property
     def loops(self) -> list[EpochLoop]:

@@ -163,6 +163,8 @@ class Values:
                     yield from self.of(value)
             case nodes.NamedExpr() | nodes.Await() | nodes.Starred():
                 yield from self.of(node.value)
+            case nodes.Subscript(slice=nodes.Slice()):
+                yield from self.of(node.value)  # a part of a list is a list
             case nodes.Subscript():
                 key = node.slice
                 how = key.value if isinstance(key, nodes.Const) else "item"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +14,8 @@ from ddp_lint.model.guards import FAR, FIRST, NEXT_NODE, PEER, RANKS
 from ddp_lint.model.mending import distributed_name, main_test, under_test
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance, Made
+from ddp_lint.model.paths import Paths, is_on_node_disk
 from ddp_lint.model.processes import Place, has_one_node
-from ddp_lint.model.torch_api import RANK_CALLS, RANK_ENVIRONMENT
 from ddp_lint.model.tree import Node, dotted, is_within, source, walk
 from ddp_lint.model.wrappers import bindings_of
 
@@ -35,17 +34,6 @@ _DUMPS: dict[str, tuple[int, int]] = {
     "numpy.savez": (1, 0),
 }
 _KEYWORDS = {0: ("obj", "tensors", "model", "value"), 1: ("f", "filename", "file")}
-_PER_PROCESS = re.compile(
-    r"rank|getpid|uuid|hostname|gethostname|tempfile|mkdtemp|mkstemp|NamedTemporary|TMPDIR|HF_HOME"
-    r"|node_id|node_name|\bnow\b|strftime|timestamp|\btime\b|run\.dir|token_hex|urandom|worker",
-    re.I,
-)
-_SAME_VALUE = frozenset(
-    {"join", "str", "Path", "PurePath", "format", "replace", "expanduser", "abspath", "realpath",
-     "with_suffix", "with_name", "joinpath", "resolve", "open", "splitext", "basename", "dirname",
-     "absolute", "as_posix", "rstrip", "lstrip", "strip", "lower", "upper", "zfill", "int", "max",
-     "min", "len", "round", "fspath", "getcwd", "normpath", "getenv", "get"}
-)  # fmt: skip
 _OF_SAMPLES = frozenset({"__getitem__", "__iter__", "__next__", "collate_fn"})
 _DEEPEST = 8
 
@@ -64,7 +52,7 @@ class Save(Place):
     @cached_property
     def is_local(self) -> bool:
         """Whether it is known that processes write different files, or might."""
-        return self.path is not None and _may_differ(self.facts, self.path, set(), 0)
+        return self.path is not None and Paths(self.facts, unknown=True).may_differ(self.path)
 
     @cached_property
     def is_of_samples(self) -> bool:
@@ -99,13 +87,7 @@ class Save(Place):
     @cached_property
     def on_node_disk(self) -> bool:
         """Whether the path names a place that each node has for itself."""
-        return any(
-            isinstance(node, nodes.Const)
-            and isinstance(node.value, str)
-            and node.value.startswith(("/tmp", "/dev/shm", "/scratch/local", "/local"))
-            for part in _pieces(self.facts, self.path, set(), 0)
-            for node in walk(part)
-        )
+        return is_on_node_disk(self.facts, self.path)
 
     @cached_property
     def parts(self) -> tuple[Node, ...]:
@@ -316,7 +298,7 @@ def holds_state(facts: Facts, part: Node) -> bool:
     return bool(facts.roles_of(part) & roles)
 
 
-# -- where to ---------------------------------------------------------------------------------
+# -- who, and how to ask ----------------------------------------------------------------------
 
 
 def _callers(facts: Facts, unit: Unit) -> Iterator[Unit]:
@@ -330,142 +312,6 @@ def _callers(facts: Facts, unit: Unit) -> Iterator[Unit]:
         todo.extend(site.caller for site in facts.graph.sites_of(at))
         if at.outer is not None and at.outer.is_function:
             todo.append(at.outer)
-
-
-def _pieces(facts: Facts, node: Node | None, seen: set[int], depth: int) -> Iterator[Node]:
-    """The expressions that a path is put together from."""
-    if node is None or id(node) in seen or depth > _DEEPEST:
-        return
-    seen.add(id(node))
-    yield node
-    for at in walk(node):
-        if isinstance(at, nodes.Name) and not _is_callee(at):
-            for binding, unit in bindings_of(facts, at):
-                if binding.path == ("param",):
-                    for site in facts.graph.sites_of(unit):
-                        given = facts.graph.given(site, unit, binding.name)
-                        yield from _pieces(facts, given, seen, depth + 1)
-                elif not binding.path:
-                    yield from _pieces(facts, binding.value, seen, depth + 1)
-
-
-def _may_differ(facts: Facts, node: Node, seen: set[int], depth: int) -> bool:
-    """Whether ``node`` may have another value on another rank, as far as anything says so."""
-    if id(node) in seen or depth > _DEEPEST:
-        return False
-    seen.add(id(node))
-    match node:
-        case nodes.Const():
-            return False
-        case nodes.Name():
-            return _name_may_differ(facts, node, seen, depth)
-        case nodes.Attribute():
-            return _attribute_may_differ(facts, node, seen, depth)
-        case nodes.Call():
-            return _call_may_differ(facts, node, seen, depth)
-        case nodes.Subscript():
-            key = node.slice
-            if isinstance(key, nodes.Const) and isinstance(key.value, str):
-                if RANK_ENVIRONMENT.get(key.value) or _PER_PROCESS.search(key.value):
-                    return True
-            return _may_differ(facts, node.value, seen, depth + 1)
-    return any(_may_differ(facts, child, seen, depth) for child in node.get_children())
-
-
-def _ranks_disagree(facts: Facts, node: Node) -> bool:
-    values = [facts.guards.value(node, rank) for rank in RANKS]
-    return any(repr(value) != repr(values[0]) for value in values)
-
-
-def _name_may_differ(facts: Facts, node: nodes.Name, seen: set[int], depth: int) -> bool:
-    if _ranks_disagree(facts, node) or _PER_PROCESS.search(node.name):
-        return True
-    for binding, unit in bindings_of(facts, node):
-        value = binding.value
-        if binding.path == ("param",):
-            if binding.name != unit.self_name and _param_may_differ(
-                facts, unit, binding.name, seen, depth
-            ):
-                return True
-        elif binding.path[:1] == ("iter",):
-            if value is not None and _iterates_samples(facts, value, binding.path):
-                return True
-        elif binding.path == ("aug",):
-            if _may_differ(facts, value.value, seen, depth + 1):
-                return True
-        elif value is not None and binding.path != ("import",):
-            if _may_differ(facts, value, seen, depth + 1):
-                return True
-    return False
-
-
-def _param_may_differ(facts: Facts, unit: Unit, name: str, seen: set[int], depth: int) -> bool:
-    """Where nobody is known to pass it, anything may come."""
-    sites = facts.graph.sites_of(unit)
-    for site in sites:
-        given = facts.graph.given(site, unit, name)
-        if given is not None and _may_differ(facts, given, seen, depth + 1):
-            return True
-    return not sites
-
-
-def _iterates_samples(facts: Facts, value: Node, path: tuple[int | str, ...]) -> bool:
-    """An element of a loader or of a list of files: each rank has its own."""
-    if isinstance(value, nodes.Call):
-        name = dotted(value.func).rpartition(".")[2]
-        if name in ("range", "trange", "count"):
-            return False
-        if name == "enumerate" and value.args:
-            return path[1:2] != (0,) and _iterates_samples(facts, value.args[0], path[1:])
-        if name in ("tqdm", "items", "keys", "list", "sorted", "zip", "values"):
-            inside = value.args[0] if value.args else getattr(value.func, "expr", value)
-            return not isinstance(inside, nodes.Call | nodes.Name) or _iterates_samples(
-                facts, inside, path
-            )
-    roles = facts.roles_of(value)
-    if roles & {"module", "optimizer"}:
-        return False
-    return not isinstance(value, nodes.List | nodes.Tuple | nodes.Dict) and not all(
-        type(getattr(origin, "node", None)) in (nodes.List, nodes.Tuple, nodes.Dict)
-        for origin in facts.origins(value)
-    )
-
-
-def _attribute_may_differ(facts: Facts, node: nodes.Attribute, seen: set[int], depth: int) -> bool:
-    if _PER_PROCESS.search(node.attrname) or _ranks_disagree(facts, node):
-        return True
-    for module in {id(u.module): u.module for u in facts.units}.values():
-        for _, _, binding in module.attribute_stores.get(node.attrname, ()):
-            if binding.value is not None and not binding.path:
-                if _may_differ(facts, binding.value, seen, depth + 1):
-                    return True
-    return _may_differ(facts, node.expr, seen, depth + 1) if not _is_plain(node.expr) else False
-
-
-def _is_plain(node: Node) -> bool:
-    return isinstance(node, nodes.Name)
-
-
-def _call_may_differ(facts: Facts, node: nodes.Call, seen: set[int], depth: int) -> bool:
-    if _ranks_disagree(facts, node) or _PER_PROCESS.search(dotted(node.func)):
-        return True
-    if any(RANK_CALLS.get(name) in ("global", "local", "node") for name in facts.names(node)):
-        return True
-    inside = [*node.args, *(k.value for k in node.keywords)]
-    if isinstance(node.func, nodes.Attribute):
-        inside.append(node.func.expr)
-    if any(_may_differ(facts, one, seen, depth + 1) for one in inside):
-        return True
-    for unit in facts.graph.targets_of(node):
-        for statement in unit.returns:
-            value = statement.value if isinstance(statement, nodes.Return) else statement
-            if value is not None and _may_differ(facts, value, seen, depth + 1):
-                return True
-    return False
-
-
-def _is_callee(node: Node) -> bool:
-    return isinstance(node.parent, nodes.Call) and node.parent.func is node
 
 
 def _globalized(facts: Facts, test: Node) -> Iterator[Edit]:

@@ -1,0 +1,170 @@
+"""Layer 10, paths: whether the name of a file is the same on all ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ddp_lint.model.facts import Facts
+from ddp_lint.model.guards import RANKS
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.torch_api import RANK_CALLS, RANK_ENVIRONMENT
+from ddp_lint.model.tree import Node, dotted, walk
+from ddp_lint.model.wrappers import bindings_of
+
+#: Names and functions that make a path a process's own, or that cannot be told.
+_PER_PROCESS = re.compile(
+    r"rank|getpid|uuid|hostname|gethostname|tempfile|mkdtemp|mkstemp|NamedTemporary|TMPDIR|HF_HOME"
+    r"|node_id|node_name|\bnow\b|strftime|timestamp|\btime\b|run\.dir|token_hex|urandom|worker",
+    re.I,
+)
+_NODE_DISKS = ("/tmp", "/dev/shm", "/scratch/local", "/local")
+_DEEPEST = 8
+
+
+class Paths:
+    """Asks about the paths of one program.
+
+    ``unknown`` says what counts for a parameter that nobody is known to pass.
+    """
+
+    def __init__(self, facts: Facts, unknown: bool) -> None:
+        self.facts = facts
+        self.unknown = unknown
+        self._seen: set[int] = set()
+
+    def may_differ(self, node: Node, depth: int = 0) -> bool:
+        """Whether the value may be another one on another rank, as far as anything says so."""
+        if id(node) in self._seen or depth > _DEEPEST:
+            return False
+        self._seen.add(id(node))
+        match node:
+            case nodes.Const():
+                return False
+            case nodes.Name():
+                return self._name(node, depth)
+            case nodes.Attribute():
+                return self._attribute(node, depth)
+            case nodes.Call():
+                return self._call(node, depth)
+            case nodes.Subscript():
+                key = node.slice
+                if isinstance(key, nodes.Const) and isinstance(key.value, str):
+                    if RANK_ENVIRONMENT.get(key.value) or _PER_PROCESS.search(key.value):
+                        return True
+                return self.may_differ(node.value, depth + 1)
+        return any(self.may_differ(child, depth) for child in node.get_children())
+
+    def _ranks_disagree(self, node: Node) -> bool:
+        values = [repr(self.facts.guards.value(node, rank)) for rank in RANKS]
+        return len(set(values)) > 1
+
+    def _name(self, node: nodes.Name, depth: int) -> bool:
+        if self._ranks_disagree(node) or _PER_PROCESS.search(node.name):
+            return True
+        for binding, unit in bindings_of(self.facts, node):
+            path, value = binding.path, binding.value
+            if path == ("param",):
+                if binding.name != unit.self_name and self._parameter(unit, binding.name, depth):
+                    return True
+            elif path[:1] == ("iter",):
+                if value is not None and self._is_of_samples(value, path):
+                    return True
+            elif isinstance(value, nodes.AugAssign):
+                if self.may_differ(value.value, depth + 1):
+                    return True
+            elif value is not None and path != ("import",) and self.may_differ(value, depth + 1):
+                return True
+        return False
+
+    def _parameter(self, unit: Unit, name: str, depth: int) -> bool:
+        sites = self.facts.graph.sites_of(unit)
+        for site in sites:
+            given = self.facts.graph.given(site, unit, name)
+            if given is not None and self.may_differ(given, depth + 1):
+                return True
+        return self.unknown and not sites
+
+    def _is_of_samples(self, value: Node, path: tuple[int | str, ...]) -> bool:
+        """An element of a loader or of a list of files: each rank has its own."""
+        if isinstance(value, nodes.Call):
+            name = dotted(value.func).rpartition(".")[2]
+            if name in ("range", "trange", "count"):
+                return False
+            if name == "enumerate" and value.args:
+                return path[1:2] != (0,) and self._is_of_samples(value.args[0], path[1:])
+            if name in ("tqdm", "items", "keys", "list", "sorted", "zip", "values"):
+                inside = value.args[0] if value.args else getattr(value.func, "expr", value)
+                if isinstance(inside, nodes.Call | nodes.Name) and inside is not value:
+                    return self._is_of_samples(inside, path)
+                return True
+        if self.facts.roles_of(value) & {"module", "optimizer"}:
+            return False
+        literal = (nodes.List, nodes.Tuple, nodes.Dict)
+        return not isinstance(value, literal) and not all(
+            isinstance(getattr(origin, "node", None), literal)
+            for origin in self.facts.origins(value)
+        )
+
+    def _attribute(self, node: nodes.Attribute, depth: int) -> bool:
+        if _PER_PROCESS.search(node.attrname) or self._ranks_disagree(node):
+            return True
+        for module in self.facts.modules:
+            for _, _, binding in module.attribute_stores.get(node.attrname, ()):
+                value = binding.value
+                if value is not None and not binding.path and self.may_differ(value, depth + 1):
+                    return True
+        return not isinstance(node.expr, nodes.Name) and self.may_differ(node.expr, depth + 1)
+
+    def _call(self, node: nodes.Call, depth: int) -> bool:
+        if self._ranks_disagree(node) or _PER_PROCESS.search(dotted(node.func)):
+            return True
+        names = self.facts.names(node)
+        if any(RANK_CALLS.get(name) in ("global", "local", "node") for name in names):
+            return True
+        inside = [*node.args, *(k.value for k in node.keywords)]
+        if isinstance(node.func, nodes.Attribute):
+            inside.append(node.func.expr)
+        if any(self.may_differ(one, depth + 1) for one in inside):
+            return True
+        for unit in self.facts.graph.targets_of(node):
+            for statement in unit.returns:
+                value = statement.value if isinstance(statement, nodes.Return) else statement
+                if value is not None and self.may_differ(value, depth + 1):
+                    return True
+        return False
+
+
+def is_on_node_disk(facts: Facts, path: Node | None) -> bool:
+    """Whether the path names a place that each node has for itself."""
+    return any(
+        isinstance(node, nodes.Const)
+        and isinstance(node.value, str)
+        and node.value.startswith(_NODE_DISKS)
+        for piece in pieces(facts, path, set(), 0)
+        for node in walk(piece)
+    )
+
+
+def pieces(facts: Facts, node: Node | None, seen: set[int], depth: int) -> Iterator[Node]:
+    """The expressions that a value is put together from."""
+    if node is None or id(node) in seen or depth > _DEEPEST:
+        return
+    seen.add(id(node))
+    yield node
+    for at in walk(node):
+        if not isinstance(at, nodes.Name) or _is_callee(at):
+            continue
+        for binding, unit in bindings_of(facts, at):
+            if binding.path == ("param",):
+                for site in facts.graph.sites_of(unit):
+                    given = facts.graph.given(site, unit, binding.name)
+                    yield from pieces(facts, given, seen, depth + 1)
+            elif not binding.path:
+                yield from pieces(facts, binding.value, seen, depth + 1)
+
+
+def _is_callee(node: Node) -> bool:
+    return isinstance(node.parent, nodes.Call) and node.parent.func is node

@@ -53,6 +53,21 @@ def _has_devices(call: nodes.Call) -> bool:
     return devices is not None or isinstance(told.get("strategy"), nodes.Const)
 
 
+def has_gpus(facts: Facts) -> bool:
+    """Whether the processes work on GPUs: their group does, or the program speaks of CUDA."""
+    backends = [
+        node
+        for call, _ in facts.calls_to(INIT_GROUP)
+        for node in [k.value for k in call.keywords if k.arg == "backend"] or call.args[:1]
+    ]
+    texts = [node.as_string() for node in backends]
+    if any("nccl" in text for text in texts):
+        return True
+    if texts and all(text.strip("'\"").startswith("gloo") for text in texts):
+        return False
+    return any(b"cuda" in module.source.raw for module in facts.modules)
+
+
 def has_one_node(facts: Facts) -> bool:
     """Whether the group is told as many processes as a node has: no second node can join."""
     calls = [call for call, _ in facts.calls_to(INIT_GROUP)]

@@ -25,6 +25,7 @@ from ddp_lint.model import (
     graphs,
     leaving,
     loading,
+    loads,
     no_sync,
     predicates,
     processes,
@@ -37,6 +38,7 @@ from ddp_lint.model import (
     sharding,
     states,
     syncs,
+    workers,
 )
 from ddp_lint.model.calls import Wiring
 from ddp_lint.model.facts import Facts
@@ -100,6 +102,26 @@ class Program:
     def unsharded_loaders(self) -> tuple[sharding.Unsharded, ...]:
         """Loaders of distributed training that deal everything to every rank."""
         return tuple(self.sharding.unsharded())
+
+    @property
+    def loaders_of_two_orders(self) -> Iterator[workers.TwoOrders]:
+        """Loaders that are told to shuffle and given a sampler."""
+        return workers.two_orders(self.loading)
+
+    @property
+    def cuda_in_workers(self) -> Iterator[workers.CudaInWorker]:
+        """CUDA tensors that worker processes make."""
+        return workers.cuda_in_workers(self.loading)
+
+    @property
+    def shared_handles(self) -> Iterator[workers.SharedHandle]:
+        """Files that a dataset opens once for all its workers."""
+        return workers.shared_handles(self.loading)
+
+    @property
+    def starved_loaders(self) -> Iterator[workers.Starved]:
+        """Loaders without workers that feed a training loop on the GPU."""
+        return workers.starved(self.epochs, self.samples)
 
     # -- processes and checkpoints ----------------------------------------------------------
 
@@ -170,15 +192,20 @@ class Program:
         """Checkpoints with model and optimizer that lack the scaler."""
         return resuming.lost_scalers(self.training)
 
+    @cached_property
+    def evaluations(self) -> evaluation.Evaluations:
+        """The loops that evaluate, and whether autograd records them."""
+        return evaluation.Evaluations(self.training)
+
     @property
-    def recording_evaluations(self) -> Iterator[evaluation.RecordingEvaluation]:
+    def recording_evaluations(self) -> list[evaluation.RecordingEvaluation]:
         """Evaluation loops that record a graph for every forward pass."""
-        return evaluation.recording_evaluations(self.training)
+        return self.evaluations.recording
 
     @property
     def kept_graphs(self) -> Iterator[graphs.Kept]:
         """Graphs that outlive the step that made them."""
-        return graphs.kept_graphs(self.training)
+        return graphs.kept_graphs(self.evaluations)
 
     @property
     def clips_of_scaled(self) -> Iterator[scaling.ScaledClip]:
@@ -234,3 +261,13 @@ class Program:
     def local_exits(self) -> tuple[leaving.LocalExit, ...]:
         """Exits of a training step that one rank takes alone."""
         return tuple(leaving.local_exits(self.facts))
+
+    @cached_property
+    def restoring_loads(self) -> tuple[loads.RestoringLoad, ...]:
+        """Loads of checkpoints in a program of several processes with GPUs."""
+        return tuple(loads.restoring_loads(self.facts))
+
+    @cached_property
+    def racing_loads(self) -> tuple[loads.RacingLoad, ...]:
+        """Loads by all ranks of what one rank may still be writing."""
+        return tuple(loads.racing_loads(self.facts))

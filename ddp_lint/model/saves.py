@@ -208,6 +208,8 @@ def parts(
         case nodes.DictComp():
             if _keeps_names(node):
                 yield from parts(facts, node.generators[0].iter.func.expr, seen, depth + 1)
+            else:
+                yield node
         case nodes.Name():
             yield from _parts_of_name(facts, node, seen, depth)
         case nodes.Attribute():

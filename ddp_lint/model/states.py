@@ -54,16 +54,7 @@ class Restore(Spot):
     @cached_property
     def loads(self) -> list[tuple[nodes.Call, str | None]]:
         """The ``torch.load`` calls that the state may come from, with the key taken from it."""
-        found: list[tuple[nodes.Call, str | None]] = []
-        for part in parts(self.facts, self.state):
-            for origin in self.facts.origins(part):
-                key: str | None = None
-                for at in inner(origin):
-                    if isinstance(at, Item) and isinstance(at.how, str):
-                        key = at.how
-                    elif isinstance(at, Made) and at.name in _LOADS:
-                        found.append((at.call, key))
-        return found
+        return list(_loads_of(self.facts, self.state, 0))
 
     @property
     def is_unknown(self) -> bool:
@@ -91,6 +82,24 @@ class Restore(Spot):
     def is_looked_at(self) -> bool:
         """Whether the program reads which names did not match."""
         return not isinstance(self.node.parent, nodes.Expr)
+
+
+def _loads_of(
+    facts: Facts, state: Node, depth: int
+) -> Iterator[tuple[nodes.Call, str | None]]:
+    for part in parts(facts, state):
+        if isinstance(part, nodes.DictComp) and depth < 4:
+            items = part.generators[0].iter
+            base = getattr(getattr(items, "func", None), "expr", items)
+            yield from _loads_of(facts, base, depth + 1)
+            continue
+        for origin in facts.origins(part):
+            key: str | None = None
+            for at in inner(origin):
+                if isinstance(at, Item) and isinstance(at.how, str):
+                    key = at.how
+                elif isinstance(at, Made) and at.name in _LOADS:
+                    yield at.call, key
 
 
 def restores(facts: Facts) -> Iterator[Restore]:

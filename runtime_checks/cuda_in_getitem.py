@@ -14,15 +14,15 @@ from torch.utils.data import DataLoader, Dataset
 
 from .context import device
 from .harness import Check, Seen, needs
-from .small import agreed, make_dataset, make_model
+from .small import FEATURES, agreed, make_model
 
 NEEDS = needs(cuda=True)
-SETTINGS = {"batch": [16, 32], "batches": 4, "num_workers": 1, "start method": "fork"}
+SETTINGS = {"batch": [16, FEATURES], "batches": 4, "num_workers": 1, "start method": "fork"}
 
 
 class OnTheGpu(Dataset[torch.Tensor]):
     def __init__(self) -> None:
-        self.rows = make_dataset(64).tensors[0]
+        self.rows = torch.randn(64, FEATURES)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -33,7 +33,7 @@ class OnTheGpu(Dataset[torch.Tensor]):
 
 class OnTheHost(Dataset[torch.Tensor]):
     def __init__(self) -> None:
-        self.rows = make_dataset(64).tensors[0]
+        self.rows = torch.randn(64, FEATURES)
 
     def __len__(self) -> int:
         return len(self.rows)

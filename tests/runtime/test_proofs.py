@@ -25,7 +25,6 @@ PROOFS = {proof.stem: proof for proof in proofs.discover() if proof.has_bad}
 #: this list as soon as it can.
 WAITING = {
     "blocking_transfer",
-    "cuda_in_getitem",
     "data_parallel",
     "destroyed_on_some_ranks",
     "device_not_set",
@@ -35,10 +34,8 @@ WAITING = {
     "padded_evaluation",
     "prefetcher_loses_batch",
     "prefetcher_without_wait",
-    "prefixed_load_not_strict",
     "print_on_every_rank",
     "process_group_left_open",
-    "starved_loader",
     "stream_per_epoch",
     "wrapped_too_early",
 }

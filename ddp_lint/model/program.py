@@ -28,6 +28,7 @@ from ddp_lint.model import (
     loads,
     no_sync,
     predicates,
+    prefixed,
     processes,
     resuming,
     samples,
@@ -271,3 +272,8 @@ class Program:
     def racing_loads(self) -> tuple[loads.RacingLoad, ...]:
         """Loads by all ranks of what one rank may still be writing."""
         return tuple(loads.racing_loads(self.facts))
+
+    @cached_property
+    def prefixed_loads(self) -> tuple[prefixed.PrefixedLoad, ...]:
+        """Loads without strictness that load nothing, for the prefix in the file."""
+        return tuple(prefixed.prefixed_loads(self.facts))

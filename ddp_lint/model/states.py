@@ -244,7 +244,7 @@ def wrapped_states(facts: Facts) -> Iterator[WrappedState]:
         if isinstance(save.node, nodes.Call) and dotted(save.node.func).endswith("save_pretrained"):
             continue
         for part in save.parts:
-            wrapper = _wrapper_of(facts, part)
+            wrapper = wrapper_of(facts, part)
             if wrapper is not None and id(part) not in found:
                 if every is None:
                     every = tuple(restores(facts))
@@ -254,7 +254,7 @@ def wrapped_states(facts: Facts) -> Iterator[WrappedState]:
             yield state
 
 
-def _wrapper_of(facts: Facts, part: Node) -> Node | None:
+def wrapper_of(facts: Facts, part: Node) -> Node | None:
     if isinstance(part, nodes.Call):
         func = part.func
         if isinstance(func, nodes.Attribute) and func.attrname == "state_dict":

@@ -75,7 +75,7 @@ def bad() -> Seen:
     gpu = device()
     model = make_image_model().to(gpu)
     optimizer = SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(Mosaics(write_files()), batch_size=4, shuffle=True)
+    loader = DataLoader(Mosaics(write_files()), batch_size=4, shuffle=True, num_workers=0)
     with decoded_by_pillow() as decoded:
         for images, labels in loader:
             optimizer.zero_grad()

@@ -68,7 +68,7 @@ def bad() -> Seen:
     model = make_image_model().to(gpu)
     optimizer = SGD(model.parameters(), lr=0.1)
     dataset = Photos([path for paths in write_files().values() for path in paths])
-    loader = DataLoader(dataset, batch_size=2)
+    loader = DataLoader(dataset, batch_size=2, num_workers=0)
     with decoded_by_pillow() as decoded:
         for _ in range(EPOCHS):
             for images, labels in loader:
@@ -85,7 +85,7 @@ def good() -> Seen:
     optimizer = SGD(model.parameters(), lr=0.1)
     files = write_files()
     dataset = Bytes(decode_once([path for paths in files.values() for path in paths]))
-    loader = DataLoader(dataset, batch_size=2)
+    loader = DataLoader(dataset, batch_size=2, num_workers=0)
     with decoded_by_pillow() as decoded:
         for _ in range(EPOCHS):
             for images, labels in loader:

@@ -71,3 +71,29 @@ TRANSFORM_PACKAGES = (
     "monai.transforms.",
     "torch.nn.Sequential",
 )
+
+#: Calls that give a handle with a position, a lock or a cache of its own.
+HANDLES = frozenset(
+    {
+        "h5py.File",
+        "lmdb.open",
+        "lmdb.Environment",
+        "zipfile.ZipFile",
+        "tarfile.open",
+        "tarfile.TarFile",
+        "sqlite3.connect",
+    }
+)
+
+#: Calls that read a file, or make up a sample.
+SAMPLE_WORK = DECODES | frozenset(
+    ["builtins.open", "numpy.load", "torch.load", "h5py.File", "zipfile.ZipFile", "pickle.load",
+     "json.load", "pandas.read_csv", "pandas.read_parquet", "scipy.io.wavfile.read",
+     "soundfile.read", "nibabel.load", "pydicom.dcmread", "scipy.io.loadmat", "torch.randn",
+     "torch.rand", "torch.randint"]
+)  # fmt: skip
+#: Datasets of torchvision that hold all their samples in memory.
+IN_MEMORY_DATASETS = frozenset(
+    ["MNIST", "FashionMNIST", "KMNIST", "EMNIST", "QMNIST", "CIFAR10", "CIFAR100", "SVHN",
+     "STL10", "USPS", "SEMEION", "FakeData", "Omniglot"]
+)  # fmt: skip

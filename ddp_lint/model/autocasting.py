@@ -64,7 +64,9 @@ class Regions:
         if any(k.arg is None for k in call.keywords):
             return None
         if not given:
-            modern = not any(n.startswith(("torch.cuda.amp", "torch.cpu.amp")) for n in self.facts.names(call))
+            modern = not any(
+                n.startswith(("torch.cuda.amp", "torch.cpu.amp")) for n in self.facts.names(call)
+            )
             given = call.args[1:2]
             if not given:
                 return _default_dtype(call) if modern else "torch.float16"
@@ -107,7 +109,11 @@ class CastBackward(UpdateSpot):
         if first.parent is not self.region or first is body[0] or len(self.region.items) != 1:
             return None
         edits = _dedented(self.facts, self.region, body[body.index(first) :])
-        return Fix("Take the backward out of the autocast region", edits, safe=False) if edits else None
+        return (
+            Fix("Take the backward out of the autocast region", edits, safe=False)
+            if edits
+            else None
+        )
 
 
 def _dedented(facts: Facts, region: nodes.With, body: list[Node]) -> tuple[Edit, ...]:
@@ -115,7 +121,9 @@ def _dedented(facts: Facts, region: nodes.With, body: list[Node]) -> tuple[Edit,
     first, last = body[0].fromlineno or 0, body[-1].end_lineno or 0
     outer, inner = region.col_offset or 0, body[0].col_offset or 0
     for part in (p for stmt in body for p in walk(stmt)):
-        if isinstance(part, nodes.Const | nodes.JoinedStr) and (part.end_lineno or 0) > (part.lineno or 0):
+        if isinstance(part, nodes.Const | nodes.JoinedStr) and (part.end_lineno or 0) > (
+            part.lineno or 0
+        ):
             return ()
     if position(body[0])[1] <= outer:
         return ()

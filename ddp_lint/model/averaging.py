@@ -101,7 +101,11 @@ class Losses:
         if binding.path == ():
             return self.factor(value, frame, depth + 1)
         if binding.path == ("enter",):
-            return "unknown" if not self._is_apex(value) else self.factor(value.args[0], frame, depth + 1)
+            return (
+                "unknown"
+                if not self._is_apex(value)
+                else self.factor(value.args[0], frame, depth + 1)
+            )
         if len(binding.path) == 1 and isinstance(binding.path[0], int):
             return self._of_part(value, binding.path[0], frame, depth)
         return "unknown"
@@ -128,21 +132,23 @@ class Losses:
             bindings = reaching(frame.unit, value.name, value)
             if any(b.path != () or b.value is None for b in bindings):
                 return "unknown"
-            return _any(self._of_part(b.value, part, frame, depth + 1) for b in bindings if b.value)
+            return _any(
+                self._of_part(b.value, part, frame, depth + 1) for b in bindings if b.value
+            )
         return self._chosen(value, part, frame, depth)
 
     def _chosen(self, value: Node, part: int | str | None, frame: Frame, depth: int) -> Factor:
         if depth > _DEEPEST:
             return "unknown"
         match value, part:
-            case (nodes.Tuple(elts=elts) | nodes.List(elts=elts)), int():
+            case ((nodes.Tuple(elts=elts) | nodes.List(elts=elts)), int()):
                 if -len(elts) <= part < len(elts):
                     return self.factor(elts[part], frame, depth + 1)
             case nodes.Dict(items=items), str():
                 for name, one in items:
                     if getattr(name, "value", None) == part:
                         return self.factor(one, frame, depth + 1)
-            case (nodes.Name() | nodes.Call()), _:
+            case ((nodes.Name() | nodes.Call()), _):
                 return self._of_part(value, part, frame, depth + 1)
         return "unknown"
 
@@ -159,7 +165,9 @@ class Losses:
             ]
             if not stores:
                 return "unknown"
-            return _any(self._of_binding(b, Frame(u, cls=base.frame.cls), depth) for u, b in stores)
+            return _any(
+                self._of_binding(b, Frame(u, cls=base.frame.cls), depth) for u, b in stores
+            )
         return self._of_part(node.expr, node.attrname, frame, depth)
 
     # -- calls ------------------------------------------------------------------------------
@@ -216,7 +224,10 @@ class Losses:
                 continue
             if self.facts.roles.role(origin) in _MODULES:
                 continue
-            if isinstance(origin, Member | Result) and self.facts.roles.role(origin.of) in _MODULES:
+            if (
+                isinstance(origin, Member | Result)
+                and self.facts.roles.role(origin.of) in _MODULES
+            ):
                 continue
             if isinstance(origin, Code) and origin.unit.name in ("forward", "__call__"):
                 continue
@@ -318,7 +329,9 @@ def _counts_by_hand(training: Training, backward: Event) -> bool:
     roles = training.facts.roles_of(by)
     if "accelerator" not in roles:
         return getattr(getattr(backward.node, "func", None), "attrname", "") == "manual_backward"
-    return accelerator_accumulates(training.facts, by) is False and not in_accumulate(training, backward)
+    return accelerator_accumulates(training.facts, by) is False and not in_accumulate(
+        training, backward
+    )
 
 
 __all__ = ["Losses", "Unaveraged", "unaveraged"]

@@ -30,7 +30,9 @@ class Uncleared(Spot):
 
     @property
     def optimizers_text(self) -> str:
-        names = dict.fromkeys(source(s.move.target) for s in self.steps if s.move.target is not None)
+        names = dict.fromkeys(
+            source(s.move.target) for s in self.steps if s.move.target is not None
+        )
         return " and ".join(f"`{name}`" for name in names)
 
     @property

@@ -53,7 +53,9 @@ def _useless(training: Training, update: Update, way: Way, index: int) -> Useles
             return UselessClip(update.facts, clip.node, update, clip, "after the step", late)
     backwards = [e for e in after if e.move.kind == "backward"]
     if backwards and not any(e.move.kind == "backward" for e in before):
-        if _some(training, update, clip, before, "clear") and _some(training, update, clip, after, "step"):
+        if _some(training, update, clip, before, "clear") and _some(
+            training, update, clip, after, "step"
+        ):
             return UselessClip(
                 update.facts, clip.node, update, clip, "before the backward", backwards[0]
             )

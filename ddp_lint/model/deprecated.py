@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from astroid import nodes
 
@@ -54,20 +55,31 @@ class OldName(Spot):
         return Fix(f"Use `{self.new}`", tuple(edits), safe=True) if edits else None
 
 
+#: What was found in a module, for all the programs that it is part of.
+_KNOWN: WeakKeyDictionary[Module, tuple[tuple[Node, str], ...]] = WeakKeyDictionary()
+
+
 def old_names(facts: Facts) -> Iterator[OldName]:
     """Every use by attribute, and every import of single names once."""
     for module in facts.modules:
-        if "amp" not in module.source.text:
-            continue
-        for node in walk(module.tree):
-            if isinstance(node, nodes.ImportFrom) and node.modname in _PACKAGES:
-                named = [name for name, _ in node.names if name in _NAMES]
-                if named and not node.level and not _is_way_out(node):
-                    yield OldName(facts, node, f"{node.modname}.{named[0]}", module)
-            elif isinstance(node, nodes.Attribute) and node.attrname in _NAMES:
-                old = _old_name(facts, node)
-                if old and not _is_way_out(node) and not _only_names_the_type(node):
-                    yield OldName(facts, node, old, module)
+        if module not in _KNOWN:
+            _KNOWN[module] = tuple(_names_in(facts, module))
+        for node, old in _KNOWN[module]:
+            yield OldName(facts, node, old, module)
+
+
+def _names_in(facts: Facts, module: Module) -> Iterator[tuple[Node, str]]:
+    if "amp" not in module.source.text:
+        return
+    for node in walk(module.tree):
+        if isinstance(node, nodes.ImportFrom) and node.modname in _PACKAGES:
+            named = [name for name, _ in node.names if name in _NAMES]
+            if named and not node.level and not _is_way_out(node):
+                yield node, f"{node.modname}.{named[0]}"
+        elif isinstance(node, nodes.Attribute) and node.attrname in _NAMES:
+            old = _old_name(facts, node)
+            if old and not _is_way_out(node) and not _only_names_the_type(node):
+                yield node, old
 
 
 def _old_name(facts: Facts, node: nodes.Attribute) -> str:
@@ -124,7 +136,9 @@ def _given_device(facts: Facts, node: Node, name: str, device: str) -> list[Edit
     if isinstance(call, nodes.Call) and call.func is node:
         return _with_argument(facts, call, name, passed)
     if isinstance(call, nodes.Decorators) and name.startswith("custom"):
-        return [_insert(facts, node, node.end_lineno or 0, node.end_col_offset or 0, f"({passed})")]
+        return [
+            _insert(facts, node, node.end_lineno or 0, node.end_col_offset or 0, f"({passed})")
+        ]
     return []
 
 
@@ -159,9 +173,7 @@ def _renamed_import(
     if at < 0:
         return []
     column = len(line[:at].encode())
-    place = module.source.place(
-        node.lineno, column, node.lineno, column + len(node.modname)
-    )
+    place = module.source.place(node.lineno, column, node.lineno, column + len(node.modname))
     edits = [Edit(place, "torch.amp")]
     for unit in module.units:
         if any(len(unit.bindings.get(name, ())) > (unit is module.body) for name in names):

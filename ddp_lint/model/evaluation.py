@@ -9,7 +9,7 @@ from functools import cached_property
 from astroid import nodes
 
 from ddp_lint.finding import Fix, Related
-from ddp_lint.model.facts import Facts, Spot, called_name
+from ddp_lint.model.facts import Spot, called_name
 from ddp_lint.model.flow import exclusive, loops_around
 from ddp_lint.model.frames import Frame, origins_in
 from ddp_lint.model.grad_mode import GradMode
@@ -64,11 +64,12 @@ class Evaluations:
         self.training = training
         self.facts = training.facts
         self.mode = GradMode(training.facts)
+        self._switching: dict[tuple[int, int], bool] = {}
 
     @cached_property
     def recording(self) -> list[RecordingEvaluation]:
         """Evaluation loops whose forward passes are recorded for certain."""
-        if self._recording_is_off:
+        if not self._has_switch or self._recording_is_off:
             return []
         return [
             found
@@ -78,15 +79,16 @@ class Evaluations:
         ]
 
     def _recording(self, loop: nodes.For, unit: Unit) -> RecordingEvaluation | None:
-        if self._is_owned(unit) or not self._goes_over_data(loop, unit):
+        if not self._may_be_switched(unit, 0) or self._is_owned(unit):
             return None
-        forwards = list(self._forwards(list(loop.body), Frame(unit), loop, 0))
-        if not forwards or self._learns(loop, unit):
+        if self.mode.at(loop) != "on":
             return None
-        switch = self._switched_to_eval(loop, unit, forwards[0][0], 0)
-        if switch is None:
+        if not self._goes_over_data(loop, unit):
             return None
-        for forward, frame in forwards:
+        switch = self._switched_to_eval(loop, unit, 0)
+        if switch is None or self._learns(loop, unit):
+            return None
+        for forward, frame in self._forwards(list(loop.body), Frame(unit), loop, 0):
             if self.mode.on_way(forward, frame) == "on":
                 return RecordingEvaluation(self.facts, loop, unit, forward, switch)
         return None
@@ -96,8 +98,19 @@ class Evaluations:
     def _goes_over_data(self, loop: nodes.For, unit: Unit) -> bool:
         """The innermost loop over a loader around the forward."""
         iterated: Node = loop.iter
-        while isinstance(iterated, nodes.Call) and iterated.args and not self.facts.roles_of(iterated):
-            if dotted(iterated.func).rpartition(".")[2] not in ("enumerate", "tqdm", "zip", "log_every", "islice", "track"):
+        while (
+            isinstance(iterated, nodes.Call)
+            and iterated.args
+            and not self.facts.roles_of(iterated)
+        ):
+            if dotted(iterated.func).rpartition(".")[2] not in (
+                "enumerate",
+                "tqdm",
+                "zip",
+                "log_every",
+                "islice",
+                "track",
+            ):
                 break
             iterated = iterated.args[0]
         if self.facts.roles_of(iterated) & {"loader", "prepared loader", "engine loader"}:
@@ -133,7 +146,9 @@ class Evaluations:
         if not roles & _MODULES:
             return False
         names = {getattr(o, "name", getattr(getattr(o, "cls", None), "name", "")) for o in origins}
-        return not all(str(name).endswith(("Loss", "Accuracy", "Softmax", "LogSoftmax")) for name in names)
+        return not all(
+            str(name).endswith(("Loss", "Accuracy", "Softmax", "LogSoftmax")) for name in names
+        )
 
     def _learns(self, loop: Node, unit: Unit) -> bool:
         """A backward, a step or a gradient that is asked for: not an evaluation, or one that
@@ -171,7 +186,7 @@ class Evaluations:
 
     # -- eval() -----------------------------------------------------------------------------
 
-    def _switched_to_eval(self, at: Node, unit: Unit, forward: nodes.Call, depth: int) -> Node | None:
+    def _switched_to_eval(self, at: Node, unit: Unit, depth: int) -> Node | None:
         """The ``model.eval()`` that is in force at a place, here or in the caller."""
         last: nodes.Call | None = None
         for call in sorted(unit.calls, key=position):
@@ -189,7 +204,7 @@ class Evaluations:
             return last
         sites = [s for s in self.facts.graph.sites_of(unit) if not s.handed]
         for site in sites:
-            found = self._switched_to_eval(site.call, site.caller, forward, depth + 1)
+            found = self._switched_to_eval(site.call, site.caller, depth + 1)
             if found is not None:
                 return found
         return None
@@ -202,6 +217,25 @@ class Evaluations:
         )
 
     # -- the whole program ------------------------------------------------------------------
+
+    def _may_be_switched(self, unit: Unit, depth: int) -> bool:
+        """Whether anything is switched to evaluation in a unit or its callers."""
+        known = self._switching.get((id(unit), depth))
+        if known is None:
+            known = any(getattr(call.func, "attrname", "") == "eval" for call in unit.calls) or (
+                depth < 2
+                and unit.is_function
+                and any(
+                    self._may_be_switched(site.caller, depth + 1)
+                    for site in self.facts.graph.sites_of(unit)
+                )
+            )
+            self._switching[id(unit), depth] = known
+        return known
+
+    @cached_property
+    def _has_switch(self) -> bool:
+        return any(getattr(call.func, "attrname", "") == "eval" for call, _ in self.facts.calls)
 
     @cached_property
     def _recording_is_off(self) -> bool:
@@ -240,9 +274,4 @@ def _is_off(call: nodes.Call) -> bool:
     return bool(given) and isinstance(given[0], nodes.Const) and given[0].value is False
 
 
-def recording_evaluations(training: Training) -> Iterator[RecordingEvaluation]:
-    """Evaluation loops that record a graph for every forward pass."""
-    yield from Evaluations(training).recording
-
-
-__all__ = ["Evaluations", "RecordingEvaluation", "recording_evaluations"]
+__all__ = ["Evaluations", "RecordingEvaluation"]

@@ -10,7 +10,17 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import with_items
 from ddp_lint.model.frames import Frame
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.origins import Api, Code, Expression, Folder, Made, Member, Origin, Result, Type
+from ddp_lint.model.origins import (
+    Api,
+    Code,
+    Expression,
+    Folder,
+    Made,
+    Member,
+    Origin,
+    Result,
+    Type,
+)
 from ddp_lint.model.torch_api import NO_GRAD
 from ddp_lint.model.tree import Node, dotted
 

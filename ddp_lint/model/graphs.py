@@ -83,7 +83,9 @@ class Kept(Spot):
         if text.endswith("..."):
             return None
         whole = self.value.as_string()
-        simple = isinstance(self.value, nodes.Name | nodes.Attribute | nodes.Call | nodes.Subscript)
+        simple = isinstance(
+            self.value, nodes.Name | nodes.Attribute | nodes.Call | nodes.Subscript
+        )
         mended = f"{whole}.detach()" if simple else f"({whole}).detach()"
         if (self.value.end_lineno or 0) != (self.value.lineno or 0):
             return None
@@ -100,12 +102,13 @@ class _Store:
     value: Node
 
 
-def kept_graphs(training: Training) -> Iterator[Kept]:
+def kept_graphs(evaluations: Evaluations) -> Iterator[Kept]:
     """Graphs that outlive the step that made them."""
-    facts = training.facts
-    evaluations = Evaluations(training)
+    training, facts = evaluations.training, evaluations.facts
     seen: set[Node] = set()
-    loops: list[tuple[Node, Unit]] = [(loop.node, loop.unit) for loop in facts.steps.loops if not loop.is_hook]
+    loops: list[tuple[Node, Unit]] = [
+        (loop.node, loop.unit) for loop in facts.steps.loops if not loop.is_hook
+    ]
     loops += [(found.node, found.unit) for found in evaluations.recording]
     for node, unit in loops:
         for kept in _Iteration(training, evaluations.mode, node, unit).kept():
@@ -140,7 +143,9 @@ class _Iteration:
                     if not self.training.walker.may_run(unit):
                         continue
                     inner = Frame(unit, "", node, frame)
-                    for statement in unit.node.body if isinstance(unit.node, nodes.FunctionDef) else []:
+                    for statement in (
+                        unit.node.body if isinstance(unit.node, nodes.FunctionDef) else []
+                    ):
                         yield from self._walk(statement, inner)
 
     def _judge(self, store: _Store, frame: Frame) -> Iterator[Kept]:
@@ -239,7 +244,9 @@ class _Iteration:
                     if dotted(node.func.expr).rpartition(".")[2] == name:
                         return True
             if isinstance(node, nodes.Delete):
-                if any(name in (source(t).partition("[")[0].rpartition(".")[2],) for t in node.targets):
+                if any(
+                    name in (source(t).partition("[")[0].rpartition(".")[2],) for t in node.targets
+                ):
                     return True
         return False
 
@@ -278,7 +285,9 @@ class _Iteration:
             case nodes.Name():
                 return self._of_name(node, frame, depth)
             case nodes.BinOp(left=left, right=right) if node.op in ("+", "-", "*", "/", "**", "@"):
-                return _joined(self.graph(left, frame, depth + 1), self.graph(right, frame, depth + 1))
+                return _joined(
+                    self.graph(left, frame, depth + 1), self.graph(right, frame, depth + 1)
+                )
             case nodes.UnaryOp(operand=operand) if node.op != "not":
                 return self.graph(operand, frame, depth + 1)
             case nodes.Subscript(value=value):
@@ -288,7 +297,10 @@ class _Iteration:
                     return self.graph(expr, frame, depth + 1)
                 return None
             case nodes.IfExp(body=body, orelse=orelse):
-                one, other = self.graph(body, frame, depth + 1), self.graph(orelse, frame, depth + 1)
+                one, other = (
+                    self.graph(body, frame, depth + 1),
+                    self.graph(orelse, frame, depth + 1),
+                )
                 return _joined(one, other) if one and other else None
             case nodes.Call():
                 return self._of_call(node, frame, depth)
@@ -302,7 +314,9 @@ class _Iteration:
             return
         if frame.call is None or frame.caller is None:
             return
-        for binding in reaching(frame.unit, name.name, name) if name.name in frame.unit.bindings else []:
+        for binding in (
+            reaching(frame.unit, name.name, name) if name.name in frame.unit.bindings else []
+        ):
             items = binding.value
             if binding.path[:1] == ("iter",) and isinstance(items, nodes.Call):
                 receiver = getattr(items.func, "expr", None)
@@ -344,12 +358,16 @@ class _Iteration:
         if name in self.facts.tensors.backpropagated(unit):
             return True
         computed = all(b.path == () and isinstance(b.value, nodes.Call) for b in bindings)
-        return computed and name in self.facts.tensors.feeding_backward(unit) and any(
-            self._is_model(call.func, Frame(unit))
-            for b in bindings
-            if b.value is not None
-            for call in [b.value]
-            if isinstance(call, nodes.Call)
+        return (
+            computed
+            and name in self.facts.tensors.feeding_backward(unit)
+            and any(
+                self._is_model(call.func, Frame(unit))
+                for b in bindings
+                if b.value is not None
+                for call in [b.value]
+                if isinstance(call, nodes.Call)
+            )
         )
 
     def _of_binding(self, binding: Binding, frame: Frame, depth: int) -> Graph:
@@ -365,7 +383,9 @@ class _Iteration:
             return self._of_call(value, frame, depth, binding.path[0])
         return None
 
-    def _of_call(self, call: nodes.Call, frame: Frame, depth: int, part: int | None = None) -> Graph:
+    def _of_call(
+        self, call: nodes.Call, frame: Frame, depth: int, part: int | None = None
+    ) -> Graph:
         func = call.func
         names = self.facts.names(call)
         if isinstance(func, nodes.Attribute) and not names:
@@ -409,7 +429,11 @@ class _Iteration:
         """What every return of the functions entered carries."""
         found: set[Graph] = set()
         for origin in self.facts.origins(call.func):
-            if not isinstance(origin, Code) or frame.enters(origin.unit) or origin.unit.is_generator:
+            if (
+                not isinstance(origin, Code)
+                or frame.enters(origin.unit)
+                or origin.unit.is_generator
+            ):
                 return None
             inner = Frame(origin.unit, "", call, frame)
             for statement in origin.unit.returns:
@@ -465,7 +489,9 @@ def _stores(node: Node) -> Iterator[_Store]:
         case nodes.Assign(targets=[target], value=nodes.BinOp() as value):
             for part in _added(value, source(target)):
                 yield _Store(node, target, part)
-        case nodes.Call(func=nodes.Attribute(attrname="append" | "add_", expr=holder), args=[value, *_]):
+        case nodes.Call(
+            func=nodes.Attribute(attrname="append" | "add_", expr=holder), args=[value, *_]
+        ):
             if not isinstance(value, nodes.Tuple | nodes.List | nodes.Dict):
                 yield _Store(node, holder, value)
 
@@ -500,7 +526,8 @@ def _keeps_something(facts: Facts, unit: Unit, depth: int = 0) -> bool:
                 found = True
             elif isinstance(node, nodes.Call) and depth < _MOST_CALLS:
                 found = found or any(
-                    _keeps_something(facts, target, depth + 1) for target in facts.graph.targets_of(node)
+                    _keeps_something(facts, target, depth + 1)
+                    for target in facts.graph.targets_of(node)
                 )
             if found:
                 break

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from astroid import nodes
 
@@ -47,6 +48,11 @@ _METHODS = frozenset(
 )  # fmt: skip
 _RESCALING_WORDS = ("scale_grad", "multiply_grad", "rescale", "normalize_grad", "divide_grad", "average_grad",
                     "unscale_grad", "sync_grad", "reduce_grad", "process_grad")  # fmt: skip
+_FUNCTIONS = (
+    CLIPS | _OTHER_CLIPS | {"torch.autograd.backward", "torch._foreach_mul_", "torch._foreach_div_"}
+)
+#: What may be a move in a unit, for all the programs that it is part of.
+_TELLING: WeakKeyDictionary[Unit, tuple[nodes.Call, ...]] = WeakKeyDictionary()
 _OPTIMIZERS = frozenset({"optimizer", "prepared optimizer", "engine optimizer"})
 _SCHEDULERS = frozenset({"scheduler", "own scheduler", "prepared scheduler", "engine scheduler"})
 _ENGINES = frozenset({"engine"})
@@ -93,16 +99,34 @@ class Moves:
             return known
         self._kinds[id(unit)] = frozenset()
         found: set[Kind] = set()
-        for call in unit.calls:
+        for call in self._telling(unit):
             found.update(move.kind for move in self.of(call))
-            for target in self.facts.graph.targets_of(call):
-                found.update(self.kinds(target))
             for closure in self.closures(call):
                 found.update(self.kinds(closure))
+        for call in unit.calls:
+            for target in self.facts.graph.targets_of(call):
+                found.update(self.kinds(target))
         for statement in _gradient_stores(unit):
             found.update(move.kind for move in self.of(statement))
         self._kinds[id(unit)] = frozenset(found)
         return self._kinds[id(unit)]
+
+    def _telling(self, unit: Unit) -> Iterable[nodes.Call]:
+        """The calls of a unit that may be moves, whatever program it is in."""
+        if self.facts.steps.has_steppers:
+            return unit.calls
+        known = _TELLING.get(unit)
+        if known is None:
+            known = _TELLING[unit] = tuple(c for c in unit.calls if self._may_move(c))
+        return known
+
+    def _may_move(self, call: nodes.Call) -> bool:
+        name = getattr(call.func, "attrname", getattr(call.func, "name", ""))
+        return (
+            name in _METHODS
+            or any(word in name for word in _RESCALING_WORDS)
+            or not _FUNCTIONS.isdisjoint(self.facts.names(call))
+        )
 
     def closures(self, call: nodes.Call) -> Iterator[Unit]:
         """Functions handed to ``optimizer.step``, which calls them."""
@@ -180,8 +204,9 @@ class Moves:
         elif self._is_native_scaler(call):
             yield Move("backward", call, "native", call.args[0], call.func)
             yield Move("step", call, "native", call.args[1], call.func)
-        elif self.facts.steps.is_backward(call):
-            yield self._backward(call)
+        elif name in ("backward", "manual_backward") or "torch.autograd.backward" in names:
+            if self.facts.steps.is_backward(call):
+                yield self._backward(call)
         elif names & {"torch._foreach_mul_", "torch._foreach_div_"}:
             yield Move("rescale", call, "hand")
         elif any(word in name for word in _RESCALING_WORDS):
@@ -189,7 +214,11 @@ class Moves:
                 yield Move("rescale", call, "own")
 
     def _is_native_scaler(self, call: nodes.Call) -> bool:
-        return len(call.args) >= 2 and "native scaler" in self.facts.roles_of(call.func)
+        return (
+            len(call.args) >= 2
+            and self.facts.steps.has_steppers
+            and "native scaler" in self.facts.roles_of(call.func)
+        )
 
     def _torch_clip(self, call: nodes.Call) -> Iterator[Move]:
         if not call.args or _is_infinite(call):

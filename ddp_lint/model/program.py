@@ -18,6 +18,7 @@ from ddp_lint.model import (
     clipping,
     datasets,
     deprecated,
+    devices,
     divided,
     epochs,
     evaluation,
@@ -277,3 +278,15 @@ class Program:
     def prefixed_loads(self) -> tuple[prefixed.PrefixedLoad, ...]:
         """Loads without strictness that load nothing, for the prefix in the file."""
         return tuple(prefixed.prefixed_loads(self.facts))
+
+    # -- devices and groups -----------------------------------------------------------------
+
+    @cached_property
+    def ranks_as_devices(self) -> tuple[devices.RankAsDevice, ...]:
+        """Uses of the rank in the whole job as the number of a GPU."""
+        return tuple(devices.ranks_as_devices(self.facts))
+
+    @cached_property
+    def unplaced_groups(self) -> tuple[devices.UnplacedGroup, ...]:
+        """NCCL groups that are made before the process has chosen its GPU."""
+        return tuple(devices.unplaced_groups(self.facts))

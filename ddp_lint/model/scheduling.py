@@ -78,7 +78,9 @@ def _early(training: Training, update: Update, way: Way) -> Iterator[EarlySchedu
     for index, event in enumerate(way.events):
         if event.move.kind != "schedule" or not _is_of_torch(training, event):
             continue
-        if any(_may_be_its(training, event, e) for e in way.events[:index] if e.move.kind == "step"):
+        if any(
+            _may_be_its(training, event, e) for e in way.events[:index] if e.move.kind == "step"
+        ):
             continue
         later = [e for e in way.events[index:] if e.move.kind == "step"]
         step = next((e for e in later if _is_its(training, update, event, e)), None)
@@ -107,7 +109,9 @@ def _optimizers(training: Training, event: Event) -> list[Node]:
         if isinstance(origin, Made | Instance) and origin.call is not None:
             given = [k.value for k in origin.call.keywords if k.arg == "optimizer"]
             places = [
-                a for a in origin.call.args if training.facts.roles_of(a) & {"optimizer", "prepared optimizer"}
+                a
+                for a in origin.call.args
+                if training.facts.roles_of(a) & {"optimizer", "prepared optimizer"}
             ]
             found.extend(given or places[:1] or origin.call.args[:1])
     return found

@@ -17,8 +17,8 @@ from ddp_lint.model.calls import CallGraph
 from ddp_lint.model.flow import Condition, conditions, loops_around
 from ddp_lint.model.guards import RANKS, Guards
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.torch_api import STEP_CALLERS
 from ddp_lint.model.origins import Api, Code, Instance, Made, Member, Origin, Result
+from ddp_lint.model.torch_api import STEP_CALLERS
 from ddp_lint.model.tree import COMPREHENSIONS, SCOPES, Node, dotted, is_within, walk_scope
 
 DEEPEST_CALL = 7
@@ -112,11 +112,20 @@ class Steps:
         self._backward_units[id(unit)] = found
         return found
 
+    @cached_property
+    def has_steppers(self) -> bool:
+        """Whether the program makes any object that does the whole update."""
+        return any(
+            not STEP_CALLERS.isdisjoint(self.graph.values.names_called(call))
+            for unit in self.graph.units
+            for call in unit.calls
+        )
+
     def _calls_stepper(self, call: nodes.Call) -> bool:
         """``loss_scaler(loss, optimizer)``: an object that does the whole update."""
         if len(call.args) < 2 or not isinstance(call.func, nodes.Name | nodes.Attribute):
             return False
-        return any(
+        return self.has_steppers and any(
             isinstance(o, Made) and o.name in STEP_CALLERS for o in self.graph.origins(call.func)
         )
 

@@ -1,0 +1,349 @@
+"""Layer 11, devices: which GPU a process takes, and when it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from astroid import nodes
+
+from ddp_lint.finding import Edit, Fix, Level, Related
+from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.origins import Api, Expression, Instance, Item, Made, Member, Origin, Result
+from ddp_lint.model.story import Event, Story
+from ddp_lint.model.torch_api import BARRIERS, COLLECTIVES, INIT_GROUP, ROLES, SET_DEVICE
+from ddp_lint.model.tree import Node, dotted, position, source, walk
+
+_GLOBAL_CALLS = frozenset({"torch.distributed.get_rank", "torch.distributed.distributed_c10d.get_rank"})
+_GLOBAL_ENVIRONMENT = frozenset({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+_GETTERS = frozenset({"os.environ.get", "os.getenv"})
+_DEEPEST = 6
+
+
+# -- the rank of the job as a device ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RankAsDevice(Spot):
+    """A place that takes the rank in the whole job for the number of a GPU."""
+
+    rank: Node
+    source_call: Node
+    others: tuple[Node, ...]
+
+    @property
+    def rank_text(self) -> str:
+        return source(self.rank)
+
+    @property
+    def places(self) -> tuple[Related, ...]:
+        found = []
+        if self.source_call is not self.rank:
+            found.append(self.facts.related(self.source_call, "the rank comes from here"))
+        found.extend(self.facts.related(node, "it is used again here") for node in self.others[:3])
+        return tuple(found)
+
+    @property
+    def localizing(self) -> Fix | None:
+        """The local rank in its place, where the rank is asked for right here."""
+        unit = self.facts.values.unit_of(self.node)
+        if "os" not in unit.module.body.bindings:
+            return None
+        call = self.source_call
+        if isinstance(self.rank, nodes.Call) and self.rank is call:
+            edit = self.facts.replace(call, 'int(os.environ["LOCAL_RANK"])')
+            return Fix("Use the local rank", (edit,), safe=True)
+        return self._renaming()
+
+    def _renaming(self) -> Fix | None:
+        """``"RANK"`` as ``"LOCAL_RANK"`` where the value is used for devices and nothing else."""
+        if not isinstance(self.rank, nodes.Name) or not isinstance(self.source_call, nodes.Const):
+            return None
+        unit = self.facts.values.unit_of(self.source_call)
+        uses = [
+            node
+            for node in walk(unit.module.tree)
+            if isinstance(node, nodes.Name) and node.name == self.rank.name
+        ]
+        sinks = {id(self.rank), *(id(node) for node in self.others)}
+        if any(id(node) not in sinks for node in uses):
+            return None
+        edit = self.facts.replace(self.source_call, '"LOCAL_RANK"')
+        return Fix("Use the local rank", (edit,), safe=True)
+
+
+def ranks_as_devices(facts: Facts) -> Iterator[RankAsDevice]:
+    """The first use of each global rank as a device."""
+    found: dict[int, list[tuple[Node, Node, Node]]] = {}
+    for call, _ in facts.calls:
+        for sink in _sinks(facts, call):
+            origin = _global_rank(facts, sink, 0)
+            if origin is not None:
+                found.setdefault(id(origin), []).append((call, sink, origin))
+    for uses in found.values():
+        ordered = sorted(uses, key=lambda use: _order(facts, use[0]))
+        call, sink, origin = ordered[0]
+        others = tuple(other for _, other, _ in ordered[1:])
+        yield RankAsDevice(facts, call, sink, origin, others)
+
+
+def _order(facts: Facts, node: Node) -> tuple[int, tuple[int, int]]:
+    """When a place comes in the program: when its function is first run, then as written."""
+    unit = facts.values.unit_of(node)
+    for event in facts.once(Story).events():
+        if any(frame.unit is unit for frame in event.frame.outward):
+            return event.number, position(node)
+    return 0, position(node)
+
+
+def _sinks(facts: Facts, call: nodes.Call) -> Iterator[Node]:
+    """The expressions that a call takes for the index of a device."""
+    func = call.func
+    names = facts.names(call)
+    named = {k.arg: k.value for k in call.keywords}
+    if names & SET_DEVICE:
+        yield from _indices(call.args[0]) if call.args else ()
+    elif "torch.device" in names:
+        if len(call.args) > 1:
+            yield call.args[1]
+        elif call.args:
+            yield from _indices(call.args[0], bare=False)
+    elif any(ROLES.get(name) == "ddp" for name in names):
+        ids = named.get("device_ids") or (call.args[1] if len(call.args) > 1 else None)
+        if isinstance(ids, nodes.List | nodes.Tuple):
+            yield from ids.elts
+        elif ids is not None:
+            yield from _listed(facts, ids)
+    elif isinstance(func, nodes.Attribute) and func.attrname in ("to", "cuda") and call.args:
+        if func.attrname == "cuda" or not isinstance(call.args[0], nodes.Call):
+            yield from _indices(call.args[0])
+    if "device" in named and not isinstance(named["device"], nodes.Call):
+        yield from _indices(named["device"])
+
+
+def _listed(facts: Facts, node: Node) -> Iterator[Node]:
+    for value in _values_of(facts, node):
+        if isinstance(value, nodes.List | nodes.Tuple):
+            yield from value.elts
+
+
+def _values_of(facts: Facts, node: Node, depth: int = 0) -> Iterator[Node]:
+    """The expressions that a value may come from, also what is stored in an attribute later."""
+    if depth > _DEEPEST:
+        return
+    for origin in facts.origins(node):
+        if isinstance(origin, Expression):
+            yield origin.node
+    if isinstance(node, nodes.Attribute):
+        for module in facts.modules:
+            for _, _, binding in module.attribute_stores.get(node.attrname, ()):
+                if binding.value is not None and not binding.path:
+                    yield from _values_of(facts, binding.value, depth + 1)
+
+
+def _indices(node: Node, bare: bool = True) -> Iterator[Node]:
+    """The index within ``f"cuda:{rank}"`` and the like; the value itself where it is one."""
+    if isinstance(node, nodes.JoinedStr):
+        values = node.values
+        if len(values) == 2 and getattr(values[0], "value", None) == "cuda:":
+            yield values[1].value
+    elif isinstance(node, nodes.BinOp) and node.op in ("+", "%"):
+        left = getattr(node.left, "value", None)
+        if isinstance(left, str) and left.startswith("cuda:"):
+            right = node.right
+            yield right.args[0] if isinstance(right, nodes.Call) and right.args else right
+    elif bare:
+        yield node
+
+
+def _global_rank(facts: Facts, node: Node, depth: int) -> Node | None:
+    """Where a value that certainly is the rank in the whole job comes from."""
+    if depth > _DEEPEST or isinstance(node, nodes.BinOp):
+        return None
+    origins = facts.origins(node)
+    found = [_of_origin(facts, origin, depth) for origin in origins]
+    if not found and isinstance(node, nodes.Attribute):
+        return None
+    if isinstance(node, nodes.Attribute) and None in found:
+        return _stored(facts, node, depth)
+    return found[0] if found and None not in found else None
+
+
+def _of_origin(facts: Facts, origin: Origin, depth: int) -> Node | None:
+    match origin:
+        case Made(name=name, call=call) if name in _GLOBAL_CALLS:
+            return call
+        case Made(name="builtins.int", call=call) if call.args:
+            return _global_rank(facts, call.args[0], depth + 1)
+        case Made(name=name, call=call) if name in _GETTERS and call.args:
+            key = call.args[0]
+            return key if getattr(key, "value", None) in _GLOBAL_ENVIRONMENT else None
+        case Item(of=Api(name="os.environ"), how=str(how)) if how in _GLOBAL_ENVIRONMENT:
+            return _key_in_program(facts, how)
+    return None
+
+
+def _key_in_program(facts: Facts, name: str) -> Node | None:
+    """The text ``"RANK"`` in ``os.environ["RANK"]``: the first in the program stands for all."""
+    for module in facts.modules:
+        if name.encode() in module.source.raw:
+            for node in walk(module.tree):
+                if isinstance(node, nodes.Subscript) and getattr(node.slice, "value", None) == name:
+                    if dotted(node.value).endswith("environ"):
+                        return node.slice
+    return None
+
+
+def _stored(facts: Facts, node: nodes.Attribute, depth: int) -> Node | None:
+    """``args.rank``: what the program stores there, where all of it is the global rank."""
+    if any(isinstance(o, Instance | Made | Result | Member) for o in facts.origins(node)):
+        if not all(_is_open(o) for o in facts.origins(node)):
+            return None
+    stores = [
+        binding
+        for module in facts.modules
+        for _, _, binding in module.attribute_stores.get(node.attrname, ())
+        if not (isinstance(binding.value, nodes.Const) and binding.value.value is None)
+    ]
+    found = [
+        _global_rank(facts, b.value, depth + 1) if b.value is not None and not b.path else None
+        for b in stores
+    ]
+    return found[0] if found and None not in found else None
+
+
+def _is_open(origin: Origin) -> bool:
+    return isinstance(origin, Member) or (
+        isinstance(origin, Expression)
+        and isinstance(origin.node, nodes.Const)
+        and origin.node.value is None
+    )
+
+
+# -- choosing the device ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class UnplacedGroup(Spot):
+    """An NCCL group that is made before its process has chosen a GPU.
+
+    ``use`` is what runs before the choice, ``choice`` where the device is chosen too late; both
+    are None where that never happens.
+    """
+
+    use: nodes.Call | None
+    choice: nodes.Call | None
+
+    @property
+    def level(self) -> Level:
+        return "note" if self.choice is not None and self.use is None else "warning"
+
+    @property
+    def use_text(self) -> str:
+        return source(self.use) if self.use is not None else ""
+
+    @cached_property
+    def choice_place(self) -> str:
+        assert self.choice is not None
+        place = self.facts.place(self.choice)
+        return f"{place.path}:{place.line}"
+
+    @property
+    def places(self) -> tuple[Related, ...]:
+        found = []
+        if self.use is not None:
+            found.append(self.facts.related(self.use, "this runs on GPU 0 of the node"))
+        if self.choice is not None:
+            found.append(self.facts.related(self.choice, "the device is chosen here"))
+        return tuple(found)
+
+    @property
+    def reordering(self) -> Fix | None:
+        """The choice moved before the group, where both are statements of one block."""
+        if self.choice is None:
+            return None
+        group, choice = self.node.parent, self.choice.parent
+        if not isinstance(group, nodes.Expr) or not isinstance(choice, nodes.Expr):
+            return None
+        if group.parent is not choice.parent or group.next_sibling() is not choice:
+            return None
+        file = self.facts.values.module_of(choice).source
+        line, end = choice.fromlineno, choice.end_lineno or choice.fromlineno
+        if line == group.fromlineno or "#" in "".join(file.lines[line - 1 : end]):
+            return None
+        text = choice.as_string()
+        if end + 1 > len(file.lines):
+            gone = file.place(line - 1, len(file.lines[line - 2].encode()), end, len(file.lines[end - 1].encode()))
+        else:
+            gone = file.place(line, 0, end + 1, 0)
+        edits = (self.facts.insert_before(group, text), Edit(gone, ""))
+        return Fix("Choose the device first", edits, safe=False)
+
+
+def unplaced_groups(facts: Facts) -> Iterator[UnplacedGroup]:
+    if _is_told_its_gpu(facts):
+        return
+    seen: set[int] = set()
+    for telling in facts.once(Story).tellings:
+        for event in telling:
+            call = event.call
+            if not facts.names(call) & INIT_GROUP or id(call) in seen:
+                continue
+            seen.add(id(call))
+            if _is_nccl(facts, call) and not _has_device(call):
+                found = _unplaced(facts, event, telling)
+                if found is not None:
+                    yield found
+
+
+def _unplaced(facts: Facts, event: Event, telling: list[Event]) -> UnplacedGroup | None:
+    if any(facts.names(e.call) & SET_DEVICE for e in telling[: event.number]):
+        return None
+    use: nodes.Call | None = None
+    for later in telling[event.number + 1 :]:
+        if facts.names(later.call) & SET_DEVICE:
+            return UnplacedGroup(facts, event.call, use, later.call)
+        if use is None and _uses_current_device(facts, later.call):
+            use = later.call
+    unit = facts.values.unit_of(event.call)
+    for call, other in facts.calls_to(SET_DEVICE):
+        if not facts.ranks.are_apart(unit, other):
+            return None  # somewhere that this story does not come to
+    return UnplacedGroup(facts, event.call, use, None)
+
+
+def _uses_current_device(facts: Facts, call: nodes.Call) -> bool:
+    names = facts.names(call)
+    if names & BARRIERS or any("object" in name for name in names & COLLECTIVES):
+        return True
+    func = call.func
+    if isinstance(func, nodes.Attribute) and func.attrname == "cuda":
+        return not call.args and not call.keywords
+    return (
+        isinstance(func, nodes.Attribute)
+        and func.attrname == "to"
+        and bool(call.args)
+        and getattr(call.args[0], "value", None) == "cuda"
+    )
+
+
+def _is_nccl(facts: Facts, call: nodes.Call) -> bool:
+    given = [k.value for k in call.keywords if k.arg == "backend"] or call.args[:1]
+    texts = [node.as_string() for node in given]
+    for node in given:
+        texts.extend(value.as_string() for value in _values_of(facts, node))
+    return any("nccl" in text for text in texts)
+
+
+def _has_device(call: nodes.Call) -> bool:
+    return any(k.arg in ("device_id", None) for k in call.keywords)
+
+
+def _is_told_its_gpu(facts: Facts) -> bool:
+    """Whether each process sees one GPU only: the program says so in its environment."""
+    for unit in facts.units:
+        for store in unit.subscript_stores:
+            if getattr(store.slice, "value", None) == "CUDA_VISIBLE_DEVICES":
+                return True
+    return False

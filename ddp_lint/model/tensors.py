@@ -15,7 +15,17 @@ from astroid import nodes
 from ddp_lint.model.calls import CallGraph
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.modules import Binding, Unit
-from ddp_lint.model.origins import Api, Code, Expression, Folder, Instance, Made, Member, Param, Type
+from ddp_lint.model.origins import (
+    Api,
+    Code,
+    Expression,
+    Folder,
+    Instance,
+    Made,
+    Member,
+    Param,
+    Type,
+)
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import HOOK_TENSORS, Steps
 from ddp_lint.model.torch_api import (
@@ -26,10 +36,13 @@ from ddp_lint.model.torch_api import (
     HOST_METHODS,
     HOST_MODULES,
 )
-from ddp_lint.model.values import argument_for
 from ddp_lint.model.tree import COMPREHENSIONS, Node, dotted, walk
+from ddp_lint.model.values import argument_for
 
 Where = Literal["device", "host"] | None
+
+NO_CIRCLE = 10**9
+DEEPEST = 120
 
 _TO_HOST = frozenset({"item", "tolist", "numpy", "cpu"})
 _COMBINING = frozenset({"sum", "max", "min", "abs", "list", "tuple", "sorted", "reversed", "map", "round", "pow"})
@@ -66,7 +79,9 @@ class Tensors:
         self.roles = roles
         self.steps = steps
         self._where: dict[int, Where] = {}
-        self._busy: set[int] = set()
+        self._busy: dict[int, int] = {}
+        self._passing: dict[int, tuple[int, Where]] = {}
+        self._circle = NO_CIRCLE
         self._fed: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
 
     @cached_property
@@ -125,19 +140,40 @@ class Tensors:
         key = id(node)
         if key in self._where:
             return self._where[key]
-        if key in self._busy:
+        at = self._busy.get(key)
+        if at is not None:
+            self._circle = min(self._circle, at)
             return None
-        self._busy.add(key)
+        if key in self._passing:
+            # Part of a circle that is still being gone round: what is known of it so far.
+            at, found = self._passing[key]
+            self._circle = min(self._circle, at)
+            return found
+        return self._work_out(node, key)
+
+    def _work_out(self, node: Node, key: int) -> Where:
+        """Find where ``node`` is and keep the answer, unless it rests on a circle (a loop that
+        feeds itself) whose first node is still being worked out."""
+        around, depth = self._circle, len(self._busy)
+        self._circle = NO_CIRCLE
+        self._busy[key] = depth
         try:
-            found = self._find(node)
+            found = self._find(node) if depth < DEEPEST else None
         except RecursionError:
             found = None
-        finally:
-            self._busy.discard(key)
+        del self._busy[key]
         if found == "device" and self._is_module(node):
             found = None  # it lies there, but it is no tensor
-        if found is not None or not self._busy:
+        if self._circle >= depth:
             self._where[key] = found
+            if self._circle == depth:
+                self._passing.clear()
+        elif found is not None:
+            self._where[key] = found
+        else:
+            self._passing[key] = self._circle, found
+            around = min(around, self._circle)
+        self._circle = around
         return found
 
     def _is_module(self, node: Node) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 from astroid import nodes
@@ -253,6 +254,11 @@ class CallGraph:
         if pair not in self._pairs:
             self._pairs.add(pair)
             self.sites[id(unit)].append(site)
+
+    @cached_property
+    def modules(self) -> list[Module]:
+        """The files that the program reaches."""
+        return list({id(unit.module): unit.module for unit in self.units}.values())
 
     # -- parameters -------------------------------------------------------------------------
 

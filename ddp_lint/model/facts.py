@@ -20,7 +20,7 @@ from ddp_lint.model.flow import Condition, always_exits
 from ddp_lint.model.gates import Kind, kind_of_test
 from ddp_lint.model.guards import RANKS, Audience, Guards
 from ddp_lint.model.modules import Module, Unit
-from ddp_lint.model.origins import Api, Folder, Made, Origins
+from ddp_lint.model.origins import Made, Origins
 from ddp_lint.model.ranks import Ranks
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import Happening, StepLoop, Steps
@@ -55,7 +55,7 @@ class Facts:
 
     @cached_property
     def modules(self) -> list[Module]:
-        return list({id(unit.module): unit.module for unit in self.units}.values())
+        return self.graph.modules
 
     @cached_property
     def calls(self) -> list[tuple[nodes.Call, Unit]]:

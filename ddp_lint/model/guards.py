@@ -19,7 +19,17 @@ from astroid import nodes
 from ddp_lint.model.calls import CallGraph, Site
 from ddp_lint.model.flow import Condition, conditions
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.origins import Api, Expression, Item, Made, Member, Origin, Param, Result, Unknown
+from ddp_lint.model.origins import (
+    Api,
+    Expression,
+    Item,
+    Made,
+    Member,
+    Origin,
+    Param,
+    Result,
+    Unknown,
+)
 from ddp_lint.model.torch_api import (
     INIT_GROUP,
     MAIN_DECORATORS,
@@ -161,6 +171,7 @@ class Guards:
         self._truths: dict[tuple[int, int], Any] = {}
         self._busy: set[tuple[int, int]] = set()
         self._units: dict[int, Audience] = {}
+        self._stored: dict[str, list[Node]] = {}
 
     # -- conditions -------------------------------------------------------------------------
 
@@ -275,14 +286,17 @@ class Guards:
 
     def _stores(self, name: str) -> list[Node]:
         """What the program gives to attributes of this name, on whatever object."""
-        return [
-            binding.value
-            for module in {id(u.module): u.module for u in self.graph.units}.values()
-            for _, _, binding in module.attribute_stores.get(name, ())
-            if binding.value is not None
-            and binding.path == ()
-            and not (isinstance(binding.value, nodes.Const) and binding.value.value is None)
-        ]
+        known = self._stored.get(name)
+        if known is None:
+            known = self._stored[name] = [
+                binding.value
+                for module in self.graph.modules
+                for _, _, binding in module.attribute_stores.get(name, ())
+                if binding.value is not None
+                and binding.path == ()
+                and not (isinstance(binding.value, nodes.Const) and binding.value.value is None)
+            ]
+        return known
 
     def _of_origin(self, origin: Origin, rank: Rank) -> Any:
         match origin:

@@ -46,6 +46,7 @@ class Ranks:
         self.graph = graph
         self.guards = guards
         self._asks: dict[int, bool] = {}
+        self._blocks: dict[tuple[tuple[int, bool], ...], Audience] = {}
         self._units: dict[int, Audience] = {}
         self._run: dict[int, bool] = {}
         self._ways: dict[int, tuple[Site, ...] | None] = {}
@@ -156,6 +157,14 @@ class Ranks:
         return self._by(conditions(node))
 
     def _by(self, every: tuple[Condition, ...]) -> Audience:
+        """The statements of one block share their conditions, and so the answer."""
+        key = tuple((id(condition.test), condition.holds) for condition in every)
+        known = self._blocks.get(key)
+        if known is None:
+            known = self._blocks[key] = self._of_conditions(every)
+        return known
+
+    def _of_conditions(self, every: tuple[Condition, ...]) -> Audience:
         parts = [
             (condition, test, holds)
             for condition in every

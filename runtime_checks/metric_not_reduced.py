@@ -5,6 +5,7 @@ The accuracy that each rank reports is compared with that of one pass over every
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 
 import torch
@@ -18,6 +19,7 @@ from .small import make_dataset, make_model
 
 NEEDS = needs(ranks=2)
 SAMPLES = 101
+log = logging.getLogger(__name__)
 SETTINGS = {"batch": [8, 32], "samples": SAMPLES}
 
 
@@ -34,6 +36,7 @@ def bad() -> Seen:
             correct += (model(inputs.to(gpu)).argmax(dim=1) == targets.to(gpu)).sum()
             total += len(targets)
     accuracy = (correct / total).item()
+    log.info("accuracy %.4f", accuracy)
     return {"accuracy": accuracy, "true accuracy": true_accuracy(model)}
 
 
@@ -52,6 +55,7 @@ def good() -> Seen:
     dist.all_reduce(correct)
     dist.all_reduce(total)
     accuracy = (correct / total).item()
+    log.info("accuracy %.4f", accuracy)
     return {"accuracy": accuracy, "true accuracy": true_accuracy(model)}
 
 

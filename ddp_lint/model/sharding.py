@@ -36,6 +36,7 @@ _RANKS = re.compile(
     r"(^|_)(rank|world_?size|shard|shards|num_replicas|process_index|num_processes|node|split_by)(_|s?$)",
     re.I,
 )
+_CUTTING = frozenset({"torch.utils.data.Subset", "torch.utils.data.dataset.Subset"})
 _DEEPEST = 5
 _NAMES = nodes.Name | nodes.Attribute
 
@@ -206,6 +207,39 @@ class Sharding:
         if any("__iter__" in c.methods and "__getitem__" not in c.methods for c in mro):
             return False
         return not any(_names_rank(part) for c in mro for part in walk(c.node))
+
+    def is_certain_share(self, loader: Loader) -> bool:
+        """Whether the dataset is a part that the rank chooses: a stride, a subset."""
+        return any(self._cuts_by_rank(node, 0) for node in loader.arguments.given("dataset"))
+
+    def _cuts_by_rank(self, node: Node, depth: int) -> bool:
+        if depth > _DEEPEST:
+            return False
+        match node:
+            case nodes.Subscript(slice=nodes.Slice() as cut):
+                return self._depends_on_rank(cut) or self._cuts_by_rank(node.value, depth + 1)
+            case nodes.Call():
+                if self.facts.names(node) & _CUTTING:
+                    cuts = [
+                        *node.args[1:2],
+                        *(k.value for k in node.keywords if k.arg == "indices"),
+                    ]
+                    return any(self._depends_on_rank(cut) for cut in cuts)
+            case nodes.Name() | nodes.Attribute():
+                behind = self.epochs.drawing.behind(node)
+                return bool(behind) and all(self._cuts_by_rank(b, depth + 1) for b, _ in behind)
+        return False
+
+    def _depends_on_rank(self, node: Node, depth: int = 0) -> bool:
+        for part in walk(node):
+            if isinstance(part, nodes.Call | nodes.Name | nodes.Attribute | nodes.Subscript):
+                values = [self.facts.guards.value(part, rank) for rank in RANKS]
+                if UNKNOWN not in values and len({str(value) for value in values}) > 1:
+                    return True
+        if isinstance(node, nodes.Name) and depth < 2:
+            behind = self.epochs.drawing.behind(node)
+            return any(self._depends_on_rank(one, depth + 1) for one, _ in behind)
+        return False
 
     def mentions_rank(self, node: Node, depth: int = 0) -> bool:
         """Whether a rank, or the number of ranks, goes into a value."""

@@ -8,9 +8,10 @@ arm, after the early return, in the pair of barriers that lets the first rank go
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from astroid import nodes
 
@@ -23,6 +24,9 @@ from ddp_lint.model.modules import Unit
 from ddp_lint.model.torch_api import MAIN_DECORATORS
 from ddp_lint.model.tree import Node, dotted, source, walk, walk_scope
 from ddp_lint.model.wrappers import bindings_of
+
+
+Reached: TypeAlias = Callable[[nodes.Call, Frame], list[Collective]]
 
 
 @dataclass(frozen=True)
@@ -76,35 +80,33 @@ def divided_calls(facts: Facts) -> Iterator[DividedCall]:
     """Collectives under a guard that keeps some ranks away from them."""
     sending = facts.once(Collectives)
     for unit in facts.units:
-        yield from _divided(facts, sending, unit)
+        yield from divided(facts, unit, sending.reached)
 
 
-def _divided(facts: Facts, sending: Collectives, unit: Unit) -> Iterator[DividedCall]:
+def divided(facts: Facts, unit: Unit, reached: Reached) -> Iterator[DividedCall]:
+    """Calls of ``unit`` under its own guards that reach what the other ranks reach less often."""
     only = _decorated(facts, unit)
-    found: list[tuple[nodes.Call, Audience, list[Collective]]] = []
     guarded = [(call, _here(facts, call, only)) for call in unit.calls]
-    if all(who.everyone and False not in who.reached for _, who in guarded):
-        return
+    found = [
+        (call, who, ones)
+        for call, who in guarded
+        if not _is_even(who) and (ones := reached(call, Frame(unit)))
+    ]
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * len(RANKS))
     unsure: set[str] = set()
-    for call, who in guarded:
-        reached = sending.reached(call, Frame(unit)) if not _is_even(who) else []
-        if not reached:
-            continue
-        found.append((call, who, reached))
-        for one in reached:
+    for _, who, ones in found:
+        for one in ones:
             for index, truth in enumerate(who.reached):
                 counts[one.name][index] += truth is True
             if None in who.reached:
                 unsure.add(one.name)
-    for call, who, reached in found:
-        if None in who.reached or True not in who.reached:
+    for call, who, ones in found:
+        if None in who.reached or True not in who.reached or _is_inside(call, found):
             continue
-        one = next(
-            (c for c in reached if c.name not in unsure and len(set(counts[c.name])) > 1), None
-        )
-        if one is not None and not _is_inside(call, found):
-            yield DividedCall(facts, call, who, one)
+        for one in ones:
+            if one.name not in unsure and len(set(counts[one.name])) > 1:
+                yield DividedCall(facts, call, who, one)
+                break
 
 
 def _is_even(who: Audience) -> bool:

@@ -23,7 +23,10 @@ _LIGHTNING_TRAINERS = (
 
 def makes_several(facts: Facts) -> Node | None:
     """The call that makes this program one of several processes, for certain; None without."""
-    for call, _ in facts.calls_to(DISTRIBUTED_MAKERS):
+    makers = [call for call, _ in facts.calls_to(DISTRIBUTED_MAKERS)]
+    if any(_is_fake(facts, call) for call in makers):
+        return None
+    for call in makers:
         if not _is_alone(facts, call):
             return call
     for call, _ in facts.calls:
@@ -34,6 +37,14 @@ def makes_several(facts: Facts) -> Node | None:
             ):
                 return call
     return None
+
+
+def _is_fake(facts: Facts, call: nodes.Call) -> bool:
+    """A group that sends nothing, for estimates and dry runs in one process."""
+    given = [k.value for k in call.keywords if k.arg == "backend"] or call.args[:1]
+    return bool(facts.names(call) & INIT_GROUP) and any(
+        isinstance(node, nodes.Const) and node.value == "fake" for node in given
+    )
 
 
 def _is_alone(facts: Facts, call: nodes.Call) -> bool:

@@ -24,9 +24,11 @@ from ddp_lint.model import (
     evaluation,
     gradients,
     graphs,
+    groups,
     leaving,
     loading,
     loads,
+    metrics,
     no_sync,
     predicates,
     prefixed,
@@ -104,6 +106,11 @@ class Program:
     def unsharded_loaders(self) -> tuple[sharding.Unsharded, ...]:
         """Loaders of distributed training that deal everything to every rank."""
         return tuple(self.sharding.unsharded())
+
+    @cached_property
+    def metrics(self) -> metrics.Metrics:
+        """What becomes of the numbers of evaluations, each over one rank's share."""
+        return metrics.Metrics(self.epochs, self.sharding)
 
     @property
     def loaders_of_two_orders(self) -> Iterator[workers.TwoOrders]:
@@ -290,3 +297,18 @@ class Program:
     def unplaced_groups(self) -> tuple[devices.UnplacedGroup, ...]:
         """NCCL groups that are made before the process has chosen its GPU."""
         return tuple(devices.unplaced_groups(self.facts))
+
+    @cached_property
+    def open_groups(self) -> tuple[groups.OpenGroup, ...]:
+        """Process groups that nothing destroys."""
+        return tuple(groups.open_groups(self.facts))
+
+    @cached_property
+    def divided_closings(self) -> tuple[divided.DividedCall, ...]:
+        """Process groups that only some ranks destroy."""
+        return tuple(groups.divided_closings(self.facts))
+
+    @cached_property
+    def early_closings(self) -> tuple[groups.EarlyClosing, ...]:
+        """Process groups that a failing rank destroys while others use them."""
+        return tuple(groups.early_closings(self.facts))

@@ -1,0 +1,209 @@
+"""Layer 13, groups: process groups that stay open, and that some ranks close too early."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ddp_lint.finding import Fix, Related
+from ddp_lint.model.collectives import Collective, Collectives
+from ddp_lint.model.divided import DividedCall, divided
+from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.flow import arm_of, conditions
+from ddp_lint.model.frames import Frame
+from ddp_lint.model.guards import RANKS
+from ddp_lint.model.mending import distributed_name
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.processes import makes_several
+from ddp_lint.model.story import Event, Story
+from ddp_lint.model.torch_api import COLLECTIVES, DESTROY_GROUP, DISTRIBUTED_MAKERS, INIT_GROUP
+from ddp_lint.model.tree import Node, ancestors, dotted, source, walk
+
+
+@dataclass(frozen=True)
+class OpenGroup(Spot):
+    """A process group that nothing in the program destroys."""
+
+    frame: Frame
+    later: tuple[Event, ...]
+
+    @property
+    def closing(self) -> Fix | None:
+        """Destroying it at the end of the function that the set-up is for."""
+        frame = self.frame
+        while frame.caller is not None and not self._does_more(frame):
+            frame = frame.caller
+        unit = frame.unit
+        name = distributed_name(unit.module)
+        body = unit.node.body
+        if name is None or not isinstance(body, list) or not body:
+            return None
+        if isinstance(body[-1], nodes.Return | nodes.Raise) or unit.returns:
+            return None
+        if not unit.is_function and frame.caller is None and _guard_of(body[-1]):
+            body = body[-1].body
+        edit = self.facts.insert_after(body[-1], f"{name}.destroy_process_group()")
+        return Fix("Destroy the group at the end", (edit,), safe=False)
+
+    def _does_more(self, frame: Frame) -> bool:
+        """Whether the frame also runs what the group is for."""
+        return any(
+            frame.unit in [at.unit for at in event.frame.outward] and _is_work(self.facts, event.call)
+            for event in self.later
+        )
+
+
+def _is_work(facts: Facts, call: nodes.Call) -> bool:
+    return bool(facts.names(call) & (COLLECTIVES | DISTRIBUTED_MAKERS)) or (
+        facts.steps.is_backward(call)
+    )
+
+
+def _guard_of(node: Node) -> bool:
+    return isinstance(node, nodes.If) and "__name__" in node.test.as_string()
+
+
+def open_groups(facts: Facts) -> Iterator[OpenGroup]:
+    if facts.once(makes_several) is None or any(True for _ in facts.calls_to({"os._exit"})):
+        return  # alone, or it leaves without shutting anything down
+    destroying = [(call, unit) for call, unit in facts.calls if _destroys(facts, call)]
+    seen: set[int] = set()
+    for telling in facts.once(Story).tellings:
+        calls = [event.call for event in telling]
+        for event in telling:
+            call = event.call
+            if not facts.names(call) & INIT_GROUP or id(call) in seen:
+                continue
+            seen.add(id(call))
+            before = {id(one) for one in calls[: event.number]}
+            unit = facts.values.unit_of(call)
+            if not any(
+                id(other) not in before and not facts.ranks.are_apart(unit, holder)
+                for other, holder in destroying
+            ):
+                yield OpenGroup(facts, call, event.frame, tuple(telling[event.number + 1 :]))
+
+
+def _destroys(facts: Facts, call: nodes.Call) -> bool:
+    """A call that destroys a group, or hands the function that does to somebody."""
+    if facts.names(call) & DESTROY_GROUP:
+        return True
+    return any(
+        dotted(argument).rpartition(".")[2] == "destroy_process_group"
+        for argument in [*call.args, *(k.value for k in call.keywords)]
+    )
+
+
+# -- closed on some ranks ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EarlyClosing(Spot):
+    """A group destroyed after an error, on the rank that failed, while others are using it."""
+
+    used: Node
+
+    @property
+    def used_text(self) -> str:
+        return source(self.used)
+
+    @property
+    def places(self) -> tuple[Related, ...]:
+        return (self.facts.related(self.used, "the other ranks are in here when one fails"),)
+
+
+def divided_closings(facts: Facts) -> Iterator[DividedCall]:
+    """Groups destroyed under a guard that keeps other ranks away."""
+    closing = facts.once(_Closing)
+    if facts.once(makes_several) is None:
+        return
+    for unit in facts.units:
+        if closing.matters(unit):
+            yield from divided(facts, unit, closing.reached)
+
+
+def early_closings(facts: Facts) -> Iterator[EarlyClosing]:
+    """Groups destroyed in a ``finally`` or ``except`` around what uses them."""
+    closing = facts.once(_Closing)
+    if facts.once(makes_several) is None:
+        return
+    for unit in facts.units:
+        if not closing.matters(unit):
+            continue
+        for call in unit.calls:
+            if closing.reached(call, Frame(unit)):
+                used = _used_in_try(facts, call)
+                if used is not None:
+                    yield EarlyClosing(facts, call, used)
+
+
+def _used_in_try(facts: Facts, call: nodes.Call) -> Node | None:
+    for child, parent in ancestors(call):
+        if isinstance(parent, nodes.Try):
+            arm = arm_of(parent, child)
+            if arm == "finalbody":
+                return _use(facts, parent.body)
+        elif isinstance(parent, nodes.ExceptHandler):
+            around = parent.parent
+            if isinstance(around, nodes.Try):
+                return _use(facts, around.body)
+    return None
+
+
+def _use(facts: Facts, body: list[Node]) -> Node | None:
+    """The first call of a block that sends something, or trains."""
+    sending = facts.once(Collectives)
+    for statement in body:
+        for node in walk(statement):
+            if not isinstance(node, nodes.Call):
+                continue
+            if facts.names(node) & COLLECTIVES or sending.direct(node) is not None:
+                return node
+            for target in facts.graph.targets_of(node):
+                if target.is_function and target.node.name != "__init__":
+                    if sending.may_reach(target) or facts.steps.reaches_backward(target):
+                        return node
+    return None
+
+
+class _Closing:
+    """Which calls destroy the group, themselves or in what they certainly run."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._matters: dict[int, bool] = {}
+
+    def matters(self, unit: Unit) -> bool:
+        known = self._matters.get(id(unit))
+        if known is None:
+            self._matters[id(unit)] = False
+            known = self._matters[id(unit)] = any(
+                self.facts.names(call) & DESTROY_GROUP
+                or any(self.matters(target) for target in self.facts.graph.targets_of(call))
+                for call in unit.calls
+            )
+        return known
+
+    def reached(self, call: nodes.Call, frame: Frame) -> list[Collective]:
+        if self.facts.names(call) & DESTROY_GROUP:
+            return [] if call.args or call.keywords else [Collective("destroy_process_group", call)]
+        for target in self.facts.graph.targets_of(call):
+            if not target.is_function or frame.enters(target) or not self.matters(target):
+                continue
+            if target.is_generator or not self._only_closes(target):
+                continue
+            for inner in target.calls:
+                every = conditions(inner)
+                if all(self.facts.guards.all_hold(every, rank) is True for rank in RANKS):
+                    found = self.reached(inner, Frame(target, call=call, caller=frame))
+                    if found:
+                        return [Collective(found[0].name, found[0].node, (inner,))]
+        return []
+
+    def _only_closes(self, unit: Unit) -> bool:
+        """A helper that cleans up, not a whole program that ends with it."""
+        return not self.facts.steps.reaches_backward(unit) and not any(
+            self.facts.names(call) & INIT_GROUP for call in unit.calls
+        )

@@ -150,16 +150,19 @@ class Collectives:
         every = conditions(call)
         return all(self.facts.guards.all_hold(every, rank) is True for rank in RANKS)
 
+    def may_make(self, call: nodes.Call) -> bool:
+        """Whether a call may make a collective, itself or in what it enters: the cheap question
+        before the exact one."""
+        return self._may_be(call) or any(
+            self.may_reach(target) for target in self.facts.graph.targets_of(call)
+        )
+
     def may_reach(self, unit: Unit) -> bool:
         known = self._may.get(id(unit))
         if known is not None:
             return known
         self._may[id(unit)] = False
-        self._may[id(unit)] = found = any(
-            self._may_be(call)
-            or any(self.may_reach(target) for target in self.facts.graph.targets_of(call))
-            for call in unit.calls
-        )
+        self._may[id(unit)] = found = any(self.may_make(call) for call in unit.calls)
         return found
 
     def _may_be(self, call: nodes.Call) -> bool:

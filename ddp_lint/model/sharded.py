@@ -76,6 +76,8 @@ class ShardedSave(Place):
         guard = at.parent
         if not isinstance(guard, nodes.If) or guard.test is not self.who.test:
             return None
+        if not isinstance(at, nodes.Expr | nodes.Assign) or at.value is not self.node:
+            return None  # the rest of the statement is for one rank
         if guard.orelse or len(guard.body) != 1 or guard.body[0] is not at:
             return None
         edits = _dedented(self.facts, guard, at)

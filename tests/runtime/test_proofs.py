@@ -25,19 +25,9 @@ PROOFS = {proof.stem: proof for proof in proofs.discover() if proof.has_bad}
 #: this list as soon as it can.
 WAITING = {
     "blocking_transfer",
-    "data_parallel",
-    "destroyed_on_some_ranks",
-    "device_not_set",
-    "find_unused_parameters",
-    "global_rank_as_device",
-    "metric_not_reduced",
-    "padded_evaluation",
     "prefetcher_loses_batch",
     "prefetcher_without_wait",
-    "print_on_every_rank",
-    "process_group_left_open",
     "stream_per_epoch",
-    "wrapped_too_early",
 }
 
 

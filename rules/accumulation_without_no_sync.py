@@ -8,8 +8,9 @@ between nodes.
 
 Put forward *and* backward of all but the last micro-batch into `with model.no_sync():`.
 
-Leave it as it is with `find_unused_parameters=True` (the skipped synchronisation is what finds
-them), and with FSDP weigh it: there `no_sync` keeps unsharded gradients and costs memory.
+`find_unused_parameters=True` is no obstacle: DDP remembers over the window which parameters were
+used, and the gradients are equal, also where micro-batches or ranks use different ones. With
+FSDP weigh it: there `no_sync` keeps unsharded gradients and costs memory.
 
 Bad:
 
@@ -68,7 +69,6 @@ there is nothing to gain.
 References:
 
 * pytorch/pytorch#43201, Lightning-AI/pytorch-lightning#2595
-* pytorch/pytorch#69031, why not with unused parameters
 """
 
 from __future__ import annotations

@@ -185,6 +185,8 @@ class _Iteration:
                 if isinstance(base.expr, nodes.Name):
                     return self._attribute_outlives(base, store, frame)
             base = base.value if isinstance(base, nodes.Subscript) else base.expr
+        if isinstance(base, nodes.Call):
+            return self._is_kept_by_object(base)
         if not isinstance(base, nodes.Name | nodes.AssignName):
             return False
         written = resolve(base, frame) if isinstance(base, nodes.Name) else None
@@ -196,6 +198,18 @@ class _Iteration:
                 return False
             name, at = written.node.name, written.frame
         return self._name_outlives(name, store, at)
+
+    def _is_kept_by_object(self, call: nodes.Call) -> bool:
+        """``stats.get("loss")``: what an object of the project keeps in an attribute."""
+        entered = self.facts.graph.targets_of(call)
+        for unit in entered:
+            for statement in unit.returns:
+                value = statement.value if isinstance(statement, nodes.Return) else statement
+                while isinstance(value, nodes.Subscript):
+                    value = value.value
+                if not isinstance(value, nodes.Attribute) or dotted(value.expr) != unit.self_name:
+                    return False
+        return bool(entered)
 
     def _name_outlives(self, name: str, store: _Store, frame: Frame) -> bool:
         if frame.caller is not None:
@@ -240,7 +254,7 @@ class _Iteration:
                 if node.func.attrname in ("clear", "pop", "popleft", "popitem"):
                     if dotted(node.func.expr).rpartition(".")[2] == name:
                         return True
-                if node.func.attrname in ("reset", "reset_meters", "zero_", "backward"):
+                if node.func.attrname in ("reset", "reset_meters", "backward"):
                     if dotted(node.func.expr).rpartition(".")[2] == name:
                         return True
             if isinstance(node, nodes.Delete):
@@ -290,7 +304,10 @@ class _Iteration:
                 )
             case nodes.UnaryOp(operand=operand) if node.op != "not":
                 return self.graph(operand, frame, depth + 1)
-            case nodes.Subscript(value=value):
+            case nodes.Subscript(value=value, slice=part):
+                name = getattr(part, "value", 0)
+                if isinstance(name, str) and "loss" not in name:
+                    return None  # one of several outputs, of which not all have a graph
                 return self.graph(value, frame, depth + 1)
             case nodes.Attribute(attrname=name, expr=expr):
                 if name == "loss" or "loss" in name or name in ("logits", "last_hidden_state"):

@@ -185,9 +185,9 @@ def _is_plain(training: Training, backward: Event) -> bool:
 def _averages(facts: Facts, fabric: Node) -> bool:
     """Whether Fabric runs DDP: several devices, and no other strategy asked for."""
     for origin in facts.origins(fabric):
-        given = _keywords(origin.call) if isinstance(origin, Made) else {None: fabric}
+        given = _keywords(origin.call) if isinstance(origin, Made) else {"**": fabric}
         devices, strategy = given.get("devices"), given.get("strategy")
-        if None in given or getattr(devices, "value", None) == 1:
+        if "**" in given or getattr(devices, "value", None) == 1:
             return False
         if strategy is not None and not str(getattr(strategy, "value", "")).startswith("ddp"):
             return False
@@ -221,7 +221,7 @@ class _Iteration:
         if any(_is_switch(part) for part in self._around()):
             return None
         found = found or self._by_its_parameters()
-        if found is None or self._sync_is_needed(found):
+        if found is None or self._averages_otherwise(found):
             return None
         return found
 
@@ -245,12 +245,10 @@ class _Iteration:
                         return step.move.target
         return None
 
-    def _sync_is_needed(self, model: Node) -> bool:
-        """With unused parameters the synchronisation finds them; plugins average their own way."""
+    def _averages_otherwise(self, model: Node) -> bool:
+        """apex with ``delay_allreduce``, and the plugins of Accelerate, average in their own way."""
         made = [o for o in self.facts.origins(model) if isinstance(o, Made)]
         flags = [_keywords(o.call) for o in made if self.facts.roles.role(o) == "ddp"]
-        if flags and all(_is_true(given.get("find_unused_parameters")) for given in flags):
-            return True
         if any(_is_true(given.get("delay_allreduce")) for given in flags):
             return True
         return any(
@@ -269,8 +267,9 @@ class _Iteration:
         ]
 
 
-def _keywords(call: nodes.Call) -> dict[str | None, Node]:
-    return {keyword.arg: keyword.value for keyword in call.keywords}
+def _keywords(call: nodes.Call) -> dict[str, Node]:
+    """Keyword arguments by name; what is handed on in a dictionary is under ``**``."""
+    return {keyword.arg or "**": keyword.value for keyword in call.keywords}
 
 
 def _is_true(node: Node | None) -> bool:

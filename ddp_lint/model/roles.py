@@ -34,11 +34,21 @@ _PREPARING = frozenset({"prepare", "setup", "setup_module", "setup_optimizers", 
 _DEEPSPEED_PARTS = ("engine", "engine optimizer", "engine loader", "engine scheduler")
 
 
+#: What is made by a member chosen at run time: ``torch.optim.__dict__[name](...)``.
+_CATALOGUES = {
+    "torch.optim": "optimizer",
+    "torch.optim.lr_scheduler": "scheduler",
+    "torchvision.models": "module",
+    "torchvision.datasets": "dataset",
+}
+
+
 class Roles:
     """The roles of expressions in one program."""
 
     def __init__(self, graph: CallGraph) -> None:
         self.graph = graph
+        self._preparing: set[int] = set()
 
     def of(self, node: Node | None) -> frozenset[str]:
         """Every role that is known; empty where none is."""
@@ -65,13 +75,25 @@ class Roles:
                     return self._prepared(call.args[0])
                 if name == "register" and isinstance(owner, Api):
                     return "module"
+            case Result(of=Item(of=Api(name=name))) if name.endswith(".__dict__"):
+                return _CATALOGUES.get(name.removesuffix(".__dict__"), "")
+            case Result(of=Made(name="builtins.getattr", call=call)) if call.args:
+                found = self.graph.origins(call.args[0])
+                names = {o.name if isinstance(o, Api) else "" for o in found}
+                return _CATALOGUES.get(names.pop(), "") if len(names) == 1 else ""
         return ""
 
     def _is_preparer(self, owner: Origin) -> bool:
         return self.role(owner) in ("accelerator", "fabric")
 
     def _prepared(self, node: Node) -> str:
-        roles = self.of(node)
+        if id(node) in self._preparing:
+            return ""  # prepared anew in each round of a loop: what it was before says it
+        self._preparing.add(id(node))
+        try:
+            roles = {role.removeprefix("prepared ") for role in self.of(node)}
+        finally:
+            self._preparing.discard(id(node))
         return f"prepared {min(roles)}" if roles else "prepared"
 
     def _of_bases(self, bases: set[str]) -> str:

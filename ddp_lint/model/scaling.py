@@ -12,7 +12,7 @@ from ddp_lint.finding import Fix, Related
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.frames import Frame, resolve
 from ddp_lint.model.gradients import Training, Update, UpdateSpot
-from ddp_lint.model.origins import Made, Member, Param, Result, Unknown
+from ddp_lint.model.origins import Instance, Made, Member, Param, Result, Unknown
 from ddp_lint.model.tree import Node, source, statement
 from ddp_lint.model.ways import Event, Way
 
@@ -253,10 +253,22 @@ def _plain_step(training: Training, update: Update, way: Way, index: int) -> Ite
                 break
         if kind == "backward":
             backwards.append(event)
+    if _steps_its_own_way(training, step):
+        return
     if backwards and all(is_scaled(training, b) for b in backwards):
         found = scale_call(training, backwards[0])
         assert found is not None
         yield HalfUse(training.facts, step.node, update, step, "plain step", found[0].func.expr)
+
+
+def _steps_its_own_way(training: Training, step: Event) -> bool:
+    """An optimizer of the project that has a ``step`` of its own may know of the scale."""
+    assert step.move.target is not None
+    return any(
+        isinstance(origin, Instance)
+        and any("step" in cls.methods for cls in training.facts.values.mro(origin.cls))
+        for origin in training.facts.origins(step.move.target)
+    )
 
 
 def _never_scaled(training: Training, update: Update, way: Way, index: int) -> Iterator[HalfUse]:

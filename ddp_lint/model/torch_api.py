@@ -14,6 +14,7 @@ EXTERNAL = frozenset(
     typing dataclasses copy warnings shutil subprocess tqdm wandb tensorboardX matplotlib h5py lmdb
     zipfile tarfile pickle glob io datetime yaml omegaconf hydra jax tensorflow builtins albumentations
     skimage imageio librosa soundfile imgaug webdataset
+    accelerate deepspeed apex lightning pytorch_lightning lightning_fabric
     """.split()
 )
 

@@ -489,7 +489,10 @@ class Values:
             case Expression(node=nodes.Tuple(elts=elts) | nodes.List(elts=elts)), _:
                 for element in elts:
                     yield from self.of(element)
-            case Expression(node=nodes.Dict(items=items)), str() if how not in ("iter", "item"):
+            case Expression(node=nodes.Dict(items=items)), "item" | "value" if items:
+                for _, value in items:
+                    yield from self.of(value)
+            case Expression(node=nodes.Dict(items=items)), str() if how != "iter":
                 found = [v for k, v in items if isinstance(k, nodes.Const) and k.value == how]
                 for value in found:
                     yield from self.of(value)
@@ -500,7 +503,9 @@ class Values:
             case Item(of=Made(name="builtins.zip", call=call), how="iter"), int():
                 yield from self._elements(call, how)
             case Item(of=Result(of=Member(of=mapping, name="items")), how="iter"), 1:
-                yield Item(mapping, "value")
+                yield from self.item(mapping, "value")
+            case Result(of=Member(of=Expression(node=nodes.Dict()) as mapping, name="values")), "iter":
+                yield from self.item(mapping, "value")
             case Result(of=Code(unit=unit), call=call), "iter":
                 for node in unit.yields:
                     if node.value is None:

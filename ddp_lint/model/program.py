@@ -32,6 +32,7 @@ from ddp_lint.model import (
     no_sync,
     predicates,
     prefixed,
+    printing,
     processes,
     resuming,
     samples,
@@ -43,6 +44,7 @@ from ddp_lint.model import (
     states,
     syncs,
     workers,
+    wrapping,
 )
 from ddp_lint.model.calls import Wiring
 from ddp_lint.model.facts import Facts
@@ -312,3 +314,25 @@ class Program:
     def early_closings(self) -> tuple[groups.EarlyClosing, ...]:
         """Process groups that a failing rank destroys while others use them."""
         return tuple(groups.early_closings(self.facts))
+
+    # -- wrapping and printing --------------------------------------------------------------
+
+    @cached_property
+    def data_parallel_calls(self) -> tuple[wrapping.DataParallelCall, ...]:
+        """Constructions of ``nn.DataParallel``."""
+        return tuple(wrapping.data_parallel_calls(self.facts))
+
+    @cached_property
+    def unused_searches(self) -> tuple[wrapping.UnusedSearch, ...]:
+        """DDP wrappers that search for unused parameters in every step."""
+        return tuple(wrapping.unused_searches(self.facts))
+
+    @cached_property
+    def wrapped_early(self) -> tuple[wrapping.WrappedEarly, ...]:
+        """Optimizers and layers that were made on the wrong side of a wrapper."""
+        return tuple(wrapping.wrapped_early(self.facts))
+
+    @cached_property
+    def repeated_prints(self) -> tuple[printing.RepeatedPrint, ...]:
+        """Prints in loops that nothing makes quiet on other ranks."""
+        return tuple(printing.repeated_prints(self.facts))

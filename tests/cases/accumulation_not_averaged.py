@@ -242,7 +242,7 @@ def every_nth_is_evaluated(model, loader, criterion, optimizer, device, args):
         criterion(model(images), labels).backward()
         optimizer.step()
         if (step + 1) % args.accumulate == 0:
-            print(f"{step} steps")
+            print(f"{step} steps")  # DDP509
 
 
 def main():

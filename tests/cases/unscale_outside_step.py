@@ -272,7 +272,7 @@ def every_nth_is_logged(model, loader, criterion, optimizer, scaler, device):
         scaler.step(optimizer)
         scaler.update()
         if step % 100 == 0:
-            print(norm.item())
+            print(norm.item())  # DDP509
 
 
 def main():

@@ -310,6 +310,8 @@ def unaveraged(training: Training) -> Iterator[Unaveraged]:
             continue
         seen: set[Node] = set()
         for window in update.windows:
+            if window.certainty != "certain":
+                continue
             for backward in window.within("backward"):
                 if backward.node in seen or not _counts_by_hand(training, backward):
                     continue

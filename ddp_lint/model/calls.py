@@ -37,6 +37,8 @@ from ddp_lint.model.tree import Node
 from ddp_lint.model.values import MOST_ORIGINS, Values, argument_for
 
 ROUNDS = 4
+#: What a method of an actor is called through.
+REMOTE_CALLS = frozenset({"call", "call_one", "remote", "choose", "rpc_sync", "rpc_async"})
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,8 @@ class Wiring:
             case Instance(cls=cls):
                 found = list(self.method(cls, "__call__")) or list(self.method(cls, "forward"))
                 yield from found
+            case Member(of=Code(unit=unit), name=name) if name in REMOTE_CALLS:
+                yield unit
 
     def method(self, cls: Class, name: str) -> Iterator[Unit]:
         for at in self.values.mro(cls):

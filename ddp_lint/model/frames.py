@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
-from ddp_lint.model.calls import CallGraph
+from ddp_lint.model.calls import REMOTE_CALLS, CallGraph
 from ddp_lint.model.modules import Class, Unit
 from ddp_lint.model.origins import Expression, Origins
 from ddp_lint.model.tree import Node, dotted
@@ -121,6 +121,8 @@ def _receiver(frame: Frame) -> Written | None:
         isinstance(func, nodes.Attribute) and func.attrname == frame.unit.name
     ):
         return Written(func, frame.caller)
+    if isinstance(func, nodes.Attribute) and func.attrname in REMOTE_CALLS:
+        func = func.expr  # the method of an actor
     if isinstance(func, nodes.Attribute) and not isinstance(func.expr, nodes.Call):
         return Written(func.expr, frame.caller)
     return None

@@ -20,7 +20,7 @@ from ddp_lint.model.moves import Kind, Moves
 from ddp_lint.model.owners import Owners
 from ddp_lint.model.tree import LOOPS, Node, source, walk_scope
 from ddp_lint.model.ways import Event, Walker, Way
-from ddp_lint.model.windows import Gate, Gates, takes_other_data
+from ddp_lint.model.windows import Certainty, Gate, Gates, takes_other_data
 
 
 class Training:
@@ -97,7 +97,7 @@ class Training:
             found.update(move.kind for move in self.moves.of(node))
             if isinstance(node, nodes.Call):
                 entered = [*self.facts.graph.targets_of(node), *self.moves.closures(node)]
-                for unit in [*entered, *self.walker.remote(node)]:
+                for unit in entered:
                     if self.moves.kinds(unit):
                         found.update(self._outside_kinds(unit))
             todo.extend(node.get_children())
@@ -161,31 +161,30 @@ class Update:
         return None
 
     @cached_property
-    def micro_loops(self) -> list[tuple[Node, Frame]]:
+    def micro_loops(self) -> dict[Node, Certainty]:
         """Inner loops over micro-batches, whose gradients one step after them takes."""
         stepping = {id(loop) for step in self.steps for loop, _ in step.inner_loops}
-        found: dict[int, tuple[Node, Frame]] = {}
+        found: dict[Node, Certainty] = {}
         for backward in self.events("backward"):
-            for loop, frame in backward.inner_loops:
-                if id(loop) in stepping or id(loop) in found:
-                    continue
-                if takes_other_data(self.facts, loop, frame.unit):
-                    found[id(loop)] = (loop, frame)
-        return list(found.values())
+            for loop, _ in backward.inner_loops:
+                if id(loop) not in stepping and loop not in found:
+                    data = takes_other_data(self.facts, loop)
+                    if data is not None:
+                        found[loop] = data
+        return found
 
     def in_micro_loop(self, event: Event) -> Node | None:
-        around = {id(loop) for loop, _ in event.inner_loops}
-        return next((loop for loop, _ in self.micro_loops if id(loop) in around), None)
+        return next((loop for loop, _ in event.inner_loops if loop in self.micro_loops), None)
 
     @cached_property
     def windows(self) -> list[Window]:
         """The accumulation windows of this loop."""
         found = [Window(self, None, gate, way) for way, gate in self.unfinished]
-        for loop, _ in self.micro_loops:
+        for loop, certainty in self.micro_loops.items():
             for way in self.ways:
                 if any(self.in_micro_loop(b) is loop for b in way.of_kind("backward")):
                     if way.of_kind("step"):
-                        found.append(Window(self, loop, None, way))
+                        found.append(Window(self, loop, None, way, certainty))
         return found
 
     # -- speaking ---------------------------------------------------------------------------
@@ -213,6 +212,7 @@ class Window:
     loop: Node | None
     gate: Gate | None
     way: Way
+    certainty: Certainty = "certain"
 
     def within(self, *kinds: Kind) -> Iterator[Event]:
         """Events of these kinds that each micro-batch runs."""

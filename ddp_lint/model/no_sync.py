@@ -159,7 +159,7 @@ def unsynchronized(training: Training) -> Iterator[Unsynchronized]:
     seen: set[Node] = set()
     for update in training.updates:
         for window in update.windows:
-            if window.header in seen:
+            if window.header in seen or window.certainty != "certain":
                 continue
             backwards = [b for b in window.within("backward") if _is_plain(training, b)]
             if not backwards:

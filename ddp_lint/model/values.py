@@ -428,6 +428,11 @@ class Values:
                     yield from self.substituted(origin, unit, call)
             case Member(of=base, name=name) if name in SAME_OBJECT:
                 yield base
+            case Member(of=Type(cls=cls), name="remote"):
+                yield Instance(cls, call)  # an actor: its methods run elsewhere
+            case Member(name="spawn") if spawned := self._classes_given(call):
+                for cls in spawned:
+                    yield Instance(cls, call)
             case Instance(cls=cls):
                 own = [u for at in self.mro(cls) for u in [at.methods.get("__call__")] if u]
                 if own:
@@ -436,6 +441,16 @@ class Values:
                     yield Result(func, call)
             case _:
                 yield Result(func, call)
+
+    def _classes_given(self, call: nodes.Call) -> list[Class]:
+        """Classes of the project among the arguments: ``mesh.spawn("trainer", Trainer, ...)``."""
+        return [
+            origin.cls
+            for argument in call.args
+            if isinstance(argument, nodes.Name | nodes.Attribute)
+            for origin in self.of(argument)
+            if isinstance(origin, Type)
+        ]
 
     def returns(self, unit: Unit) -> Origins:
         """What a function gives back, in terms of its own parameters."""

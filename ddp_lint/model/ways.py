@@ -24,8 +24,6 @@ from ddp_lint.model.tree import LOOPS, Node, dotted, is_within, walk_scope
 MOST_WAYS = 96
 DEEPEST = 8
 _LEAVING = nodes.Continue | nodes.Break | nodes.Return
-#: What an actor's or endpoint's method is called through.
-_REMOTE = frozenset({"call", "call_one", "remote", "choose", "broadcast", "rpc_sync", "rpc_async"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,17 +281,8 @@ class Walker:
         return known
 
     def _call_matters(self, call: nodes.Call) -> bool:
-        units = [*self.graph.targets_of(call), *self.moves.closures(call), *self.remote(call)]
+        units = [*self.graph.targets_of(call), *self.moves.closures(call)]
         return any(self.moves.kinds(unit) for unit in units)
-
-    def remote(self, call: nodes.Call) -> Iterator[Unit]:
-        """``actor.method.call(...)``: the method, run elsewhere and waited for."""
-        func = call.func
-        if isinstance(func, nodes.Attribute) and func.attrname in _REMOTE:
-            if isinstance(func.expr, nodes.Attribute | nodes.Name):
-                for origin in self.graph.origins(func.expr):
-                    if isinstance(origin, Code):
-                        yield origin.unit
 
     # -- expressions ------------------------------------------------------------------------
 
@@ -418,7 +407,7 @@ class Walker:
                 yield unit, cls
         if seen:
             return
-        for unit in dict.fromkeys([*self.graph.targets_of(call), *self.remote(call)]):
+        for unit in self.graph.targets_of(call):
             yield unit, unit.owner
 
     def _own_class(self, receiver: Node, frame: Frame) -> Class | None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from astroid import nodes
 
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.frames import Frame, key, resolve
-from ddp_lint.model.modules import Binding, Unit
+from ddp_lint.model.modules import Binding
 from ddp_lint.model.origins import Expression
 from ddp_lint.model.tree import Node, dotted, is_within, source, walk, walk_scope
 from ddp_lint.model.ways import Event
@@ -22,7 +23,10 @@ from ddp_lint.model.ways import Event
 _ANSWERS = frozenset(
     {"sync_gradients", "is_gradient_accumulation_boundary", "is_accumulation_boundary"}
 )
+_GETTERS = frozenset({"next", "get_batch", "next_batch", "get_next_batch", "sample_batch", "__next__"})
 _DEEPEST = 5
+
+Certainty = Literal["certain", "likely"]
 
 
 @dataclass(frozen=True)
@@ -214,33 +218,50 @@ def _is_callee(node: Node) -> bool:
 # -- windows that are a loop -------------------------------------------------------------------
 
 
-def takes_other_data(facts: Facts, loop: Node, unit: Unit) -> bool:
-    """Whether each turn of an inner loop works on another part of the data.
+def takes_other_data(facts: Facts, loop: Node) -> Certainty | None:
+    """Whether each turn of an inner loop works on another part of the data; None: no.
 
     ``for head in heads`` goes over parts of the model, ``for loss in losses`` over terms of one
-    loss; ``next(batches)``, ``batches[i]`` and ``get_batch()`` give other data.
+    loss; ``next(batches)``, ``batches[i]`` and ``get_batch()`` give other data.  Something
+    that each turn hands to what trains is "likely" data.
     """
     if not isinstance(loop, nodes.For) or _turns_once(loop):
-        return False
+        return None
     targets = {n.name for n in walk(loop.target) if isinstance(n, nodes.AssignName)}
     for node in walk_scope(loop):
         if not is_within(node, loop) or is_within(node, loop.iter):
             continue
         if isinstance(node, nodes.Call):
             name = getattr(node.func, "attrname", getattr(node.func, "name", ""))
-            if name in (
-                "next",
-                "get_batch",
-                "next_batch",
-                "get_next_batch",
-                "sample_batch",
-                "__next__",
-            ):
-                return True
+            if name in _GETTERS:
+                return "certain"
         elif isinstance(node, nodes.Subscript) and isinstance(loop.iter, nodes.Call):
-            if dotted(loop.iter.func) in ("range", "trange") and _indexes(node, targets, loop):
-                return True
-    return _goes_over_batches(facts, loop, unit)
+            counts = dotted(loop.iter.func) in ("range", "trange")
+            if counts and _indexes(node, targets, loop):
+                return "certain"
+    if _goes_over_batches(facts, loop):
+        return "certain"
+    return "likely" if _is_handed_on(facts, loop, targets) else None
+
+
+def _is_handed_on(facts: Facts, loop: nodes.For, targets: set[str]) -> bool:
+    """Whether the element of each turn is an argument of what trains, and no part of the model."""
+    if isinstance(loop.iter, nodes.Call) and dotted(loop.iter.func) in ("range", "trange"):
+        return False
+    handed = False
+    for node in walk_scope(loop):
+        if not isinstance(node, nodes.Name) or node.name not in targets:
+            continue
+        parent = node.parent
+        if _is_callee(node) or facts.roles_of(node):
+            return False
+        if isinstance(parent, nodes.Attribute) and _is_callee(parent):
+            if parent.attrname in ("backward", "step", "zero_grad", "parameters", "train"):
+                return False
+        if isinstance(parent, nodes.Call) and node in parent.args:
+            entered = facts.graph.targets_of(parent)
+            handed = handed or any(facts.steps.reaches_backward(unit) for unit in entered)
+    return handed
 
 
 def _turns_once(loop: nodes.For) -> bool:
@@ -276,7 +297,7 @@ def _is_data(node: nodes.Subscript, loop: Node) -> bool:
     )
 
 
-def _goes_over_batches(facts: Facts, loop: nodes.For, unit: Unit) -> bool:
+def _goes_over_batches(facts: Facts, loop: nodes.For) -> bool:
     iterated = loop.iter
     while isinstance(iterated, nodes.Call) and dotted(iterated.func).rpartition(".")[2] in (
         "enumerate",

@@ -360,10 +360,14 @@ class Contexts:
         return False
 
     def _yields_in_no_sync(self, unit: Unit, depth: int) -> bool:
-        return any(
-            self.holds_back(context, Frame(unit), depth + 1)
-            for node in unit.yields
-            for context, _ in with_items(node)
+        switched = unit.module.attribute_stores.get("require_backward_grad_sync", ())
+        return bool(unit.yields) and (
+            any(store_unit is unit for store_unit, _, _ in switched)
+            or any(
+                self.holds_back(context, Frame(unit), depth + 1)
+                for node in unit.yields
+                for context, _ in with_items(node)
+            )
         )
 
     def _is_ddp(self, model: Node) -> bool:

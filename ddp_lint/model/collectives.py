@@ -61,6 +61,8 @@ class Collectives:
             for role, methods in _METHODS.items():
                 if func.attrname in methods and role in self.facts.roles_of(func.expr):
                     return f"{role}.{func.attrname}"
+            if func.attrname == "full_tensor" and not call.args:
+                return "full_tensor"
             if func.attrname == "log" and self._is_synced_log(call):
                 return "log(sync_dist=True)"
         if frame is not None and self._broadcasts_buffers(call, frame):

@@ -20,6 +20,7 @@ from ddp_lint.model.tree import Node, ancestors, dotted, is_within, source, walk
 from ddp_lint.model.wrappers import inner_of, kind
 
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
+_STEPS = frozenset({"training_step", "compute_loss"})
 _SYNCING = frozenset({"ddp", "prepared", "fsdp", "engine"})
 _PLAIN = frozenset({"module", "dp"})
 
@@ -38,13 +39,18 @@ class LocalExit(Spot):
 
     @property
     def missed_text(self) -> str:
-        return source(self.missed)
+        return "backward()" if self.loop.is_hook else source(self.missed)
 
     @property
     def places(self) -> tuple[Related, ...]:
         return (
             self.facts.related(self.test, "this is decided by each rank for itself"),
-            self.facts.related(self.missed, "the other ranks wait here"),
+            self.facts.related(
+                self.missed,
+                "the framework runs the backward pass of this"
+                if self.loop.is_hook
+                else "the other ranks wait here",
+            ),
         )
 
 
@@ -54,11 +60,25 @@ def local_exits(facts: Facts) -> Iterator[LocalExit]:
         return
     seen: set[int] = set()
     for loop in facts.steps.loops:
-        if not loop.is_hook:
-            for found in _of_loop(facts, loop):
-                if id(found.node) not in seen:
-                    seen.add(id(found.node))
-                    yield found
+        for found in _of_hook(facts, loop) if loop.is_hook else _of_loop(facts, loop):
+            if id(found.node) not in seen:
+                seen.add(id(found.node))
+                yield found
+
+
+def _of_hook(facts: Facts, loop: StepLoop) -> Iterator[LocalExit]:
+    """What ends the process within a step that a framework goes on with."""
+    if loop.unit.name not in _STEPS:
+        return
+    for happening in loop.happenings:
+        node = happening.node
+        if not _leaves(happening, loop) or isinstance(node, nodes.Return):
+            continue
+        if isinstance(node, nodes.Continue | nodes.Break) or _is_caught(happening, loop):
+            continue
+        test = _local_test(facts, loop, happening)
+        if test is not None:
+            yield LocalExit(facts, node, test, loop.node, loop)
 
 
 def _of_loop(facts: Facts, loop: StepLoop) -> Iterator[LocalExit]:

@@ -35,7 +35,8 @@ _SAME_ATTRIBUTES = frozenset(
     {"shape", "dtype", "device", "grad", "ndim", "requires_grad", "is_cuda", "grad_fn"}
 )
 _PASSING = ("torch.", "math.", "numpy.", "builtins.")
-_MODULES = frozenset({"module", "ddp", "dp", "fsdp", "prepared module", "engine"})
+_MODULES = frozenset({"module", "ddp", "dp", "fsdp", "prepared module", "engine",
+                      "lightning module"})  # fmt: skip
 _LOADERS = frozenset({"loader", "prepared loader", "engine loader"})
 #: What a helper outside the project is called that makes a value equal on all ranks.
 _REDUCING = re.compile(r"reduce|gather|broadcast|sync|average_over|mean_over|all_ranks", re.I)

@@ -1,4 +1,4 @@
-"""Layer 10, processes: whether a program is several of them, and how their group comes and goes."""
+"""Layer 10, processes: whether a program is several of them, and who comes to a place in it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ from ddp_lint.model.calls import Site
 from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.guards import PER_NODE, RANKS, Audience
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS, INIT_GROUP, ROLES
+from ddp_lint.model.torch_api import COLLECTIVES, DISTRIBUTED_MAKERS, INIT_GROUP, ROLES
 from ddp_lint.model.tree import Node
 
-_LIGHTNING_TRAINERS = (
+#: Frameworks whose launchers start one process for each GPU.
+_LAUNCHED = ("composer.Trainer", "composer.trainer.Trainer")
+_TRAINERS = (
     "lightning.Trainer",
     "lightning.pytorch.Trainer",
     "pytorch_lightning.Trainer",
@@ -29,14 +31,22 @@ def makes_several(facts: Facts) -> Node | None:
     for call in makers:
         if not _is_alone(facts, call):
             return call
-    for call, _ in facts.calls:
-        for name in facts.names(call):
-            role = ROLES.get(name)
-            if role == "accelerator" or (
-                (role == "fabric" or name in _LIGHTNING_TRAINERS) and _has_devices(call)
-            ):
-                return call
-    return None
+    return next((call for call, _ in facts.calls if _is_of_many(facts, call)), None)
+
+
+def _is_of_many(facts: Facts, call: nodes.Call) -> bool:
+    """A trainer of a framework that certainly is one of several processes."""
+    for name in facts.names(call):
+        role = ROLES.get(name)
+        if role == "accelerator" or name in _LAUNCHED:
+            return True
+        if (role == "fabric" or name in _TRAINERS) and _has_devices(call):
+            return True
+        if name == "mmengine.runner.Runner":
+            return any(k.arg == "launcher" for k in call.keywords)
+    if "hf trainer" in facts.roles_of(call) or "transformers.Trainer" in facts.names(call):
+        return any(facts.calls_to(COLLECTIVES))
+    return False
 
 
 def _is_fake(facts: Facts, call: nodes.Call) -> bool:
@@ -56,7 +66,7 @@ def _is_alone(facts: Facts, call: nodes.Call) -> bool:
 
 
 def _has_devices(call: nodes.Call) -> bool:
-    """Fabric and Lightning start as many processes as they are told devices, on one of them none."""
+    """Fabric and Lightning start one process for each device that they are told."""
     told = {keyword.arg: keyword.value for keyword in call.keywords}
     devices = told.get("devices", told.get("gpus"))
     if isinstance(devices, nodes.Const):

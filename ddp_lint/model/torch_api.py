@@ -148,6 +148,11 @@ COLLECTIVES = frozenset(
         "broadcast", "broadcast_object_list", "gather", "gather_object", "monitored_barrier",
         "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list",
     )
+) | frozenset(
+    f"{package}.{name}"
+    for package in ("composer.utils.dist", "mmengine.dist")
+    for name in ("all_gather", "all_gather_object", "all_reduce", "barrier", "broadcast",
+                 "broadcast_object_list", "gather", "gather_object")
 )  # fmt: skip
 
 #: Methods of framework objects that every rank has to call, by the role of the object.
@@ -196,6 +201,10 @@ RANK_CALLS: dict[str, str] = {
     "torch.cuda.current_device": "local",
     "torch.cuda.device_count": "per node",
     "mmengine.dist.get_rank": "global",
+    "mmengine.dist.get_world_size": "world",
+    "composer.utils.dist.get_global_rank": "global",
+    "composer.utils.dist.get_local_rank": "local",
+    "composer.utils.dist.get_world_size": "world",
     "mmcv.runner.get_dist_info": "dist info",
     "mmengine.dist.get_dist_info": "dist info",
     "horovod.torch.rank": "global",

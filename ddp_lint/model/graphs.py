@@ -17,23 +17,90 @@ from ddp_lint.model.grad_mode import GradMode
 from ddp_lint.model.gradients import Training
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Api, Code, Made, Origin
+from ddp_lint.model.steps import StepLoop
 from ddp_lint.model.tree import Node, dotted, is_within, source, walk, walk_scope
 
 #: The graph of a value: freed by a backward of this step but for its nodes, or alive as a whole.
 Graph = Literal["freed", "alive"] | None
 
 _KEEPING = frozenset(
-    """
-    mean sum view reshape squeeze unsqueeze flatten float half double bfloat16 to cuda cpu clone
-    contiguous exp log sqrt abs pow div mul add sub clamp neg max min norm softmax log_softmax
-    logsumexp square transpose permute masked_select gather index_select type_as t expand repeat
-    """.split()
+    [
+        "mean",
+        "sum",
+        "view",
+        "reshape",
+        "squeeze",
+        "unsqueeze",
+        "flatten",
+        "float",
+        "half",
+        "double",
+        "bfloat16",
+        "to",
+        "cuda",
+        "cpu",
+        "clone",
+        "contiguous",
+        "exp",
+        "log",
+        "sqrt",
+        "abs",
+        "pow",
+        "div",
+        "mul",
+        "add",
+        "sub",
+        "clamp",
+        "neg",
+        "max",
+        "min",
+        "norm",
+        "softmax",
+        "log_softmax",
+        "logsumexp",
+        "square",
+        "transpose",
+        "permute",
+        "masked_select",
+        "gather",
+        "index_select",
+        "type_as",
+        "t",
+        "expand",
+        "repeat",
+    ]
 )
 _WITHOUT = frozenset(
-    """
-    detach item tolist numpy argmax argmin eq ne lt gt le ge size dim numel backward sign round
-    long int bool byte isnan isfinite isinf topk argsort nonzero
-    """.split()
+    [
+        "detach",
+        "item",
+        "tolist",
+        "numpy",
+        "argmax",
+        "argmin",
+        "eq",
+        "ne",
+        "lt",
+        "gt",
+        "le",
+        "ge",
+        "size",
+        "dim",
+        "numel",
+        "backward",
+        "sign",
+        "round",
+        "long",
+        "int",
+        "bool",
+        "byte",
+        "isnan",
+        "isfinite",
+        "isinf",
+        "topk",
+        "argsort",
+        "nonzero",
+    ]
 )
 _FUNCTIONS_WITHOUT = frozenset({"argmax", "argmin", "eq", "ne", "isnan", "isfinite", "isinf", "no_grad",
                                 "zeros", "ones", "zeros_like", "ones_like", "empty", "rand", "randn",
@@ -106,15 +173,18 @@ def kept_graphs(evaluations: Evaluations) -> Iterator[Kept]:
     """Graphs that outlive the step that made them."""
     training, facts = evaluations.training, evaluations.facts
     seen: set[Node] = set()
-    loops: list[tuple[Node, Unit]] = [
-        (loop.node, loop.unit) for loop in facts.steps.loops if not loop.is_hook
-    ]
+    # A loop that only runs backward passes is a window: what it collects lasts until the step.
+    loops = [(loop.node, loop.unit) for loop in facts.steps.loops if _steps(facts, loop)]
     loops += [(found.node, found.unit) for found in evaluations.recording]
     for node, unit in loops:
         for kept in _Iteration(training, evaluations.mode, node, unit).kept():
             if kept.node not in seen:
                 seen.add(kept.node)
                 yield kept
+
+
+def _steps(facts: Facts, loop: StepLoop) -> bool:
+    return not loop.is_hook and any(facts.steps.is_optimizer_step(c.node) for c in loop.calls)
 
 
 class _Iteration:
@@ -257,11 +327,10 @@ class _Iteration:
                 if node.func.attrname in ("reset", "reset_meters", "backward"):
                     if dotted(node.func.expr).rpartition(".")[2] == name:
                         return True
-            if isinstance(node, nodes.Delete):
-                if any(
-                    name in (source(t).partition("[")[0].rpartition(".")[2],) for t in node.targets
-                ):
-                    return True
+            if isinstance(node, nodes.Delete) and any(
+                name in (source(t).partition("[")[0].rpartition(".")[2],) for t in node.targets
+            ):
+                return True
         return False
 
     def _is_reset(self, attribute: str, store: _Store) -> bool:

@@ -96,7 +96,9 @@ class Evaluations:
     # -- what the loop does -----------------------------------------------------------------
 
     def _goes_over_data(self, loop: nodes.For, unit: Unit) -> bool:
-        """The innermost loop over a loader around the forward."""
+        """A loop over a loader, that goes on to its end."""
+        if any(isinstance(statement, nodes.Break | nodes.Return) for statement in loop.body):
+            return False
         iterated: Node = loop.iter
         while (
             isinstance(iterated, nodes.Call)

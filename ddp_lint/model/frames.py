@@ -115,7 +115,8 @@ def _argument(name: str, frame: Frame) -> Written | None:
 
 
 def _receiver(frame: Frame) -> Written | None:
-    assert frame.call is not None and frame.caller is not None
+    assert frame.call is not None
+    assert frame.caller is not None
     func = frame.call.func
     if frame.unit.name in ("__call__", "forward") and not (
         isinstance(func, nodes.Attribute) and func.attrname == frame.unit.name
@@ -183,8 +184,14 @@ def _name_key(name: str, frame: Frame) -> str:
             return f"self/{(at.cls or at.unit.owner).name}"  # type: ignore[union-attr]
         at = at.caller
         name = at.unit.self_name or name
-    if name in frame.unit.bindings and name not in frame.unit.globals and frame.unit.is_function:
-        return f"{name}@{frame.unit.name}{frame.serial}"
+    unit: Unit | None = frame.unit
+    while unit is not None and unit.is_function:
+        if name in unit.globals:
+            break
+        if name in unit.bindings:
+            running = next((f for f in frame.outward if f.unit is unit), None)
+            return f"{name}@{unit.name}{running.serial if running else ''}"
+        unit = unit.outer
     return f"{name}@{frame.unit.module.key}"
 
 

@@ -49,7 +49,9 @@ _METHODS = frozenset(
 _RESCALING_WORDS = ("scale_grad", "multiply_grad", "rescale", "normalize_grad", "divide_grad", "average_grad",
                     "unscale_grad", "sync_grad", "reduce_grad", "process_grad")  # fmt: skip
 _FUNCTIONS = (
-    CLIPS | _OTHER_CLIPS | {"torch.autograd.backward", "torch._foreach_mul_", "torch._foreach_div_"}
+    CLIPS
+    | _OTHER_CLIPS
+    | {"torch.autograd.backward", "torch._foreach_mul_", "torch._foreach_div_"}
 )
 #: What may be a move in a unit, for all the programs that it is part of.
 _TELLING: WeakKeyDictionary[Unit, tuple[nodes.Call, ...]] = WeakKeyDictionary()
@@ -251,9 +253,9 @@ class Moves:
             yield Move("schedule", call, "plain", receiver)
         elif "prepared optimizer" in roles:
             yield Move("step", call, "prepared", receiver)
-        elif roles & _OPTIMIZERS:
-            yield Move("step", call, "plain", receiver)
-        elif not roles and not call.args and self._is_used_as_optimizer(call, receiver):
+        elif roles & _OPTIMIZERS or (
+            not roles and not call.args and self._is_used_as_optimizer(call, receiver)
+        ):
             yield Move("step", call, "plain", receiver)
 
     # -- what a thing is --------------------------------------------------------------------
@@ -328,7 +330,8 @@ def _propagated(call: nodes.Call) -> Node:
     """What the backward runs on, a scaled loss with its ``scale``."""
     func = call.func
     if isinstance(func, nodes.Attribute) and func.attrname == "backward":
-        if loss_of(call) is not (call.args[0] if call.args else None):
+        own = isinstance(func.expr, nodes.Call | nodes.BinOp | nodes.Subscript)
+        if own or not call.args or loss_of(call) is not call.args[0]:
             return func.expr
     return call.args[0] if call.args else call
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from astroid import nodes
@@ -28,6 +29,7 @@ _GATE_ATTRIBUTES = frozenset(
      "should_run", "every", "every_n", "should_stop"}
 )  # fmt: skip
 _DEEPEST = 4
+_COUNTER = re.compile(r"^(i|it|n)$|step|iter|idx|index|batch_i|count", re.I)
 _IDENTITY = frozenset({"isinstance", "hasattr", "callable", "torch.is_tensor"})
 _LOOKING = re.compile(r"debug|verbose|profil|benchmark|timing|time_|trace|wall_?clock|breakdown|sync", re.I)
 _ORDINARY = re.compile(r"amp|fp16|bf16|half|dist|ddp|cuda|gpu|wandb|track|log|tensorboard|multi", re.I)
@@ -83,7 +85,7 @@ def _counts(facts: Facts, node: nodes.Compare, loop: StepLoop) -> bool:
         for name in walk(side):
             if not isinstance(name, nodes.Name):
                 continue
-            for binding in _bindings(facts, name):
+            for binding in _handed(facts, name, 0):
                 if isinstance(loop.node, nodes.For) and is_within(binding.node, loop.node.target):
                     if _is_counter(loop.node, binding):
                         return True
@@ -95,13 +97,29 @@ def _counts(facts: Facts, node: nodes.Compare, loop: StepLoop) -> bool:
     return False
 
 
+def _handed(facts: Facts, name: nodes.Name, depth: int) -> Iterator[Binding]:
+    """The bindings of a name; of a parameter, those of the names that are passed for it."""
+    for binding in _bindings(facts, name):
+        if binding.path != ("param",) or depth > _DEEPEST:
+            yield binding
+            continue
+        unit = facts.values.unit_of(binding.node)
+        for site in facts.graph.sites_of(unit):
+            given = facts.graph.given(site, unit, binding.name)
+            if isinstance(given, nodes.Name):
+                yield from _handed(facts, given, depth + 1)
+
+
 def _is_counter(loop: nodes.For, binding: Binding) -> bool:
     call = loop.iter
     if not isinstance(call, nodes.Call):
         return False
     name = dotted(call.func).rpartition(".")[2]
-    return (name == "enumerate" and binding.path == ("iter", 0)) or (
-        name in ("range", "trange") and binding.path == ("iter",)
+    if name in ("range", "trange"):
+        return binding.path == ("iter",)
+    # A generator of the project's own may count as ``enumerate`` does.
+    return binding.path == ("iter", 0) and (
+        name == "enumerate" or _COUNTER.search(binding.name) is not None
     )
 
 

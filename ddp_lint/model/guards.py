@@ -87,6 +87,7 @@ _DISTRIBUTED_NAMES = frozenset(
      "is_available", "is_dist_avail_and_initialized", "dist_is_initialized", "use_distributed",
      "multiprocessing_distributed", "is_torch_distributed", "distributed_run"}
 )  # fmt: skip
+_FRAMEWORK_NAMES = frozenset({"fabric", "accelerator", "process_group"})
 _TRUE_CALLS = frozenset(
     {
         "torch.distributed.is_initialized",
@@ -257,6 +258,10 @@ class Guards:
             if op in ("in", "not in") and left in RANK_ENVIRONMENT and self._is_environ(right_node):
                 return op == "in"  # a launcher has set it
             right = self.value(right_node, rank)
+            if left is UNKNOWN and right is None and op in ("is", "is not"):
+                # A job of several processes has the framework's object, where there is one.
+                known = _last_name(node.left) in _FRAMEWORK_NAMES
+                return op == "is not" if known else UNKNOWN
             if left is UNKNOWN or right is UNKNOWN:
                 return UNKNOWN
             if not _COMPARE[op](left, right):

@@ -181,6 +181,8 @@ class Values:
         unit: Unit | None = self.unit_of(use)
         first = unit
         while unit is not None:
+            if unit.outer is None and unit is not first:
+                break  # a global: functions may set it as well
             if name in unit.bindings and name not in unit.globals:
                 bindings = (
                     reaching(unit, name, use) if unit is first else unit.bindings[name]

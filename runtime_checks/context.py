@@ -103,7 +103,7 @@ def trap(call: Callable[[dist.ProcessGroup], T], timeout: float = 1.0) -> Trappe
 
     Every rank has to call ``trap``; all of them leave it together.  A collective that waits
     longer than ``timeout`` seconds ends as "hang", and so does one whose partner gave up.  In
-    ``good`` it is ten times that: nothing should hang there, and a busy machine is no defect.
+    ``good`` it is five times that: nothing should hang there, and a busy machine is no defect.
     """
     patience = timedelta(seconds=timeout * _surroundings().patience)
     group = dist.new_group(backend="gloo", timeout=patience)

@@ -363,8 +363,10 @@ def evaluate(
     )
     counts = torch.zeros(2, dtype=torch.int64, device=device)
     model.eval()
-    for images, labels in Prefetcher(loader, device):
-        counts[0] += (model(images).argmax(1) == labels).sum()
+    # No prefetcher here: one made for each evaluation would leave a stream's memory behind.
+    for images, labels in loader:
+        labels = labels.to(device, non_blocking=True)
+        counts[0] += (model(images.to(device, non_blocking=True)).argmax(1) == labels).sum()
         counts[1] += len(labels)
     model.train()
     dist.all_reduce(counts)

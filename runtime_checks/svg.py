@@ -47,7 +47,7 @@ class Scale:
             low = min(low, 0.0)
         if high == low:
             high = low + 1
-        step = nice_step((high - low) / 4)
+        step = nice_step((high - low) / 5)
         return cls(math.floor(low / step) * step, math.ceil(high / step) * step, start, end)
 
     def __call__(self, value: float) -> float:
@@ -58,12 +58,12 @@ class Scale:
         return round(self.start + share * (self.end - self.start), 1)
 
     def ticks(self) -> list[float]:
-        """Four to eight round values."""
+        """A handful of round values."""
         if self.log:
             first, last = round(math.log10(self.low)), round(math.log10(self.high))
             every = max(1, math.ceil((last - first) / 6))
             return [10.0**power for power in range(first, last + 1, every)]
-        step = nice_step((self.high - self.low) / 4)
+        step = nice_step((self.high - self.low) / 5)
         count = round((self.high - self.low) / step)
         return [self.low + number * step for number in range(count + 1)]
 

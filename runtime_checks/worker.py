@@ -160,7 +160,7 @@ def _judge(module: ModuleType, task: Task, surroundings: context.Surroundings) -
     for side in ("bad", "good"):
         if side not in sides:
             continue
-        context.enter(replace(surroundings, patience=1.0 if side == "bad" else 10.0))
+        context.enter(replace(surroundings, patience=1.0 if side == "bad" else 5.0))
         context.seed_everything(task.seed)
         began = time.perf_counter()
         mine = sides[side]()

@@ -14,7 +14,6 @@ from astroid import nodes
 
 from ddp_lint.finding import Related
 from ddp_lint.model.facts import Facts, Spot, called_name
-from ddp_lint.model.frames import Frame
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.moves import Kind, Moves
 from ddp_lint.model.owners import Owners
@@ -113,6 +112,10 @@ class Update:
         self.node = node
         self.unit = unit
 
+    @property
+    def is_hook(self) -> bool:
+        return isinstance(self.node, nodes.FunctionDef)
+
     @cached_property
     def ways(self) -> tuple[Way, ...]:
         return self.training.walker.ways(self.node, self.unit)
@@ -192,7 +195,7 @@ class Update:
     def related(self, event: Event) -> tuple[Related, ...]:
         """The loop and the calls that lead to an event."""
         says = "this loop trains: each iteration is a step"
-        if isinstance(self.node, nodes.FunctionDef):
+        if self.is_hook:
             says = f"`{self.unit.name}` is called for every batch by the framework"
         found = [self.facts.related(self.node, says)]
         for call in event.frame.chain:
@@ -234,6 +237,10 @@ class Window:
     def _asks_for_length(self, test: Node) -> bool:
         """``if accumulate == 1``, ``if micro_step == 0``: a test of how long the window is, or
         of where in it we are."""
+        if isinstance(test, nodes.Compare) and any(
+            isinstance(part, nodes.Const) and part.value == 1 for _, part in test.ops
+        ):
+            return True
         names = self._counting_names
         return any(source(part) in names for part in walk_scope(test) if _is_name(part))
 

@@ -17,7 +17,6 @@ from ddp_lint.model.grad_mode import GradMode
 from ddp_lint.model.gradients import Training
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Api, Code, Made, Origin
-from ddp_lint.model.steps import StepLoop
 from ddp_lint.model.tree import Node, dotted, is_within, source, walk, walk_scope
 
 #: The graph of a value: freed by a backward of this step but for its nodes, or alive as a whole.
@@ -174,17 +173,13 @@ def kept_graphs(evaluations: Evaluations) -> Iterator[Kept]:
     training, facts = evaluations.training, evaluations.facts
     seen: set[Node] = set()
     # A loop that only runs backward passes is a window: what it collects lasts until the step.
-    loops = [(loop.node, loop.unit) for loop in facts.steps.loops if _steps(facts, loop)]
+    loops = [(update.node, update.unit) for update in training.updates if not update.is_hook]
     loops += [(found.node, found.unit) for found in evaluations.recording]
     for node, unit in loops:
         for kept in _Iteration(training, evaluations.mode, node, unit).kept():
             if kept.node not in seen:
                 seen.add(kept.node)
                 yield kept
-
-
-def _steps(facts: Facts, loop: StepLoop) -> bool:
-    return not loop.is_hook and any(facts.steps.is_optimizer_step(c.node) for c in loop.calls)
 
 
 class _Iteration:

@@ -10,9 +10,10 @@ from astroid import nodes
 
 from ddp_lint.finding import Fix, Related
 from ddp_lint.model.facts import Facts
+from ddp_lint.model.flow import conditions
 from ddp_lint.model.frames import Frame, resolve
 from ddp_lint.model.gradients import Training, Update, UpdateSpot
-from ddp_lint.model.origins import Instance, Made, Member, Param, Result, Unknown
+from ddp_lint.model.origins import Expression, Instance, Made, Member, Param, Result, Unknown
 from ddp_lint.model.tree import Node, source, statement
 from ddp_lint.model.ways import Event, Way
 
@@ -36,16 +37,29 @@ def scale_call(training: Training, backward: Event) -> tuple[nodes.Call, Frame] 
 
 
 def is_off(facts: Facts, scaler: Node) -> bool:
-    """A scaler that is made with ``enabled=False`` hands everything through."""
+    """A scaler that is made with ``enabled=False`` hands everything through; and one that is
+    made only where a constant says no is never there."""
     made = [
         o for o in facts.origins(scaler) if isinstance(o, Made) and facts.roles.role(o) == "scaler"
     ]
-    return bool(made) and all(_says_off(o.call) for o in made)
+    return bool(made) and all(_says_off(facts, o.call) for o in made)
 
 
-def _says_off(call: nodes.Call) -> bool:
+def _says_off(facts: Facts, call: nodes.Call) -> bool:
     given = [k.value for k in call.keywords if k.arg == "enabled"]
-    return any(isinstance(value, nodes.Const) and value.value is False for value in given)
+    if any(_constant(facts, value) is False for value in given):
+        return True
+    return any(_constant(facts, c.test) is (not c.holds) for c in conditions(call))
+
+
+def _constant(facts: Facts, node: Node) -> bool | None:
+    """The truth of an expression that has one value, written in the program."""
+    origins = facts.origins(node)
+    truths = {
+        bool(o.node.value) if isinstance(o, Expression) and isinstance(o.node, nodes.Const) else None
+        for o in origins
+    }
+    return truths.pop() if len(truths) == 1 else None
 
 
 def is_scaled(training: Training, backward: Event) -> bool:
@@ -236,21 +250,18 @@ def _plain_step(training: Training, update: Update, way: Way, index: int) -> Ite
         kind, target = event.move.kind, event.move.target
         if kind in ("rescale", "unscale"):
             return
-        if kind == "step":
-            if (
-                target is None
-                or owners.same(step.move.target, step.frame, target, event.frame) is not False
-            ):
-                if not backwards and event.move.how == "scaler":
-                    assert event.move.by is not None
-                    if owners.same(
-                        step.move.target, step.frame, target or event.node, event.frame
-                    ):
-                        yield HalfUse(
-                            training.facts, step.node, update, step, "steps twice", event.move.by
-                        )
-                    return
-                break
+        if kind == "step" and (
+            target is None
+            or owners.same(step.move.target, step.frame, target, event.frame) is not False
+        ):
+            if not backwards and event.move.how == "scaler":
+                assert event.move.by is not None
+                if owners.same(step.move.target, step.frame, target or event.node, event.frame):
+                    yield HalfUse(
+                        training.facts, step.node, update, step, "steps twice", event.move.by
+                    )
+                return
+            break
         if kind == "backward":
             backwards.append(event)
     if _steps_its_own_way(training, step):
@@ -299,13 +310,14 @@ def _update_between(training: Training, update: Update, way: Way) -> Iterator[Ha
     since: list[Event] | None = None
     for event in way.events:
         if event.move.kind == "update":
-            if since is not None and any(
-                e.move.kind == "step" and e.move.how == "scaler" for e in since
+            if (
+                since is not None
+                and any(e.move.kind == "step" and e.move.how == "scaler" for e in since)
+                and not any(e.move.kind == "backward" for e in since)
             ):
-                if not any(e.move.kind == "backward" for e in since):
-                    yield HalfUse(
-                        training.facts, event.node, update, event, "update between", event.move.by
-                    )
+                yield HalfUse(
+                    training.facts, event.node, update, event, "update between", event.move.by
+                )
             since = []
         elif since is not None:
             since.append(event)

@@ -220,6 +220,8 @@ class Losses:
         """A model, a criterion or a function of torch: its result is a loss as made."""
         origins = self.facts.origins(func)
         for origin in origins:
+            if isinstance(origin, Api | Folder) and origin.name.startswith("builtins."):
+                return False
             if isinstance(origin, Api | Folder | Made):
                 continue
             if self.facts.roles.role(origin) in _MODULES:

@@ -46,6 +46,7 @@ class Ranks:
         self.graph = graph
         self.guards = guards
         self._asks: dict[int, bool] = {}
+        self._may: dict[int, bool] = {}
         self._blocks: dict[tuple[tuple[int, bool], ...], Audience] = {}
         self._units: dict[int, Audience] = {}
         self._run: dict[int, bool] = {}
@@ -66,6 +67,14 @@ class Ranks:
         return known
 
     def _may_ask(self, node: Node, depth: int) -> bool:
+        """Remembered for each node: values are passed on in circles and along many ways."""
+        known = self._may.get(id(node))
+        if known is None:
+            self._may[id(node)] = False
+            known = self._may[id(node)] = self._looks_like_asking(node, depth)
+        return known
+
+    def _looks_like_asking(self, node: Node, depth: int) -> bool:
         if depth > _DEEPEST:
             return False
         match node:
@@ -217,8 +226,12 @@ class Ranks:
         A function that nobody calls is taken to be called by all.
         """
         own = self.own(node)
-        outer = self.audience_of(self.graph.values.unit_of(node))
-        return _both(own, outer)
+        unit = self.graph.values.unit_of(node)
+        sites = self.graph.sites_of(unit)
+        leading = [site for site in sites if self._leads(site, unit, node)]
+        if leading and len(leading) < len(sites):
+            return _both(own, self._audience(unit, leading))
+        return _both(own, self.audience_of(unit))
 
     def audience_of(self, unit: Unit) -> Audience:
         """Who runs a function."""
@@ -226,14 +239,16 @@ class Ranks:
         if known is not None:
             return known
         self._units[id(unit)] = _ALL  # a recursive call adds nothing
-        found = self._by_callers(unit)
-        for only in self._by_decorators(unit):
-            found = _both(only, found)
-        self._units[id(unit)] = found
+        found = self._units[id(unit)] = self._audience(unit, self.graph.sites_of(unit))
         return found
 
-    def _by_callers(self, unit: Unit) -> Audience:
-        sites = self.graph.sites_of(unit)
+    def _audience(self, unit: Unit, sites: list[Site]) -> Audience:
+        found = self._by_callers(unit, sites)
+        for only in self._by_decorators(unit):
+            found = _both(only, found)
+        return found
+
+    def _by_callers(self, unit: Unit, sites: list[Site]) -> Audience:
         if not sites:
             if unit.outer is not None and unit.outer.is_function:
                 return self.audience_of(unit.outer)
@@ -246,6 +261,41 @@ class Ranks:
             ((a.test, a.site or site) for a, site in found if False in a.reached), (None, None)
         )
         return Audience(reached, test, site)
+
+    def _leads(self, site: Site, unit: Unit, node: Node) -> bool:
+        """Whether what one caller passes lets it come to ``node``, as far as constants tell.
+
+        ``save(model=None)`` only loads: the caller that leaves the model out writes nothing.
+        """
+        if site.handed:
+            return True
+        for condition in conditions(node):
+            for test, holds in parts_of(condition.test, condition.holds):
+                truth = self._truth_for(site, unit, test)
+                if truth is not None and truth is not holds:
+                    return False
+        return True
+
+    def _truth_for(self, site: Site, unit: Unit, test: Node) -> bool | None:
+        """What a test of one parameter says for the constant that a caller passes."""
+        name, asks_none = test, False
+        if isinstance(test, nodes.Compare) and len(test.ops) == 1:
+            op, right = test.ops[0]
+            if op not in ("is", "is not") or getattr(right, "value", "") is not None:
+                return None
+            name, asks_none = test.left, True
+        if not isinstance(name, nodes.Name) or name.name not in unit.parameters:
+            return None
+        if any(binding.path != ("param",) for binding in unit.bindings.get(name.name, ())):
+            return None
+        given = self.graph.given(site, unit, name.name)
+        if isinstance(given, nodes.Const):
+            if asks_none:
+                return (given.value is None) is (test.ops[0][0] == "is")
+            return bool(given.value)
+        if asks_none and isinstance(given, nodes.Call | nodes.Dict | nodes.List | nodes.Tuple):
+            return test.ops[0][0] == "is not"
+        return None
 
     def _by_decorators(self, unit: Unit) -> Iterator[Audience]:
         for decorator, name in zip(unit.decorators, unit.decorator_names, strict=True):
@@ -279,32 +329,33 @@ class Ranks:
 
     def way_of_all(self, node: Node) -> tuple[Site, ...] | None:
         """Calls, innermost first, by which all ranks come to ``node``; None if there are none."""
-        if not all(truth is True for truth in self.own(node).reached):
-            return None
-        return self._way_to(self.graph.values.unit_of(node))
-
-    def _way_to(self, unit: Unit) -> tuple[Site, ...] | None:
-        if id(unit) in self._ways:
-            return self._ways[id(unit)]
-        self._ways[id(unit)] = None  # a circle is no way
-        self._ways[id(unit)] = found = self._find_way(unit)
+        if id(node) in self._ways:
+            return self._ways[id(node)]
+        self._ways[id(node)] = None  # a circle is no way
+        self._ways[id(node)] = found = self._find_way(node)
         return found
 
-    def _find_way(self, unit: Unit) -> tuple[Site, ...] | None:
-        if any(truth is not True for a in self._by_decorators(unit) for truth in a.reached):
+    def _find_way(self, node: Node) -> tuple[Site, ...] | None:
+        if not all(truth is True for truth in self.own(node).reached):
             return None
-        sites = self.graph.sites_of(unit)
+        unit = self.graph.values.unit_of(node)
+        while True:
+            if any(truth is not True for a in self._by_decorators(unit) for truth in a.reached):
+                return None
+            sites = self.graph.sites_of(unit)
+            if sites or unit.outer is None or not unit.outer.is_function:
+                break
+            unit = unit.outer  # a value that the function around it hands out
         if not sites:
-            if unit.outer is not None and unit.outer.is_function:
-                return self._way_to(unit.outer)
             return ()
         ways = []
         for site in sites:
             if site.spawned:
                 return (site,)
-            way = self.way_of_all(site.call)
-            if way is not None:
-                ways.append((site, *way))
+            if self._leads(site, unit, node):
+                way = self.way_of_all(site.call)
+                if way is not None:
+                    ways.append((site, *way))
         return min(ways, key=len, default=None)
 
     # -- what runs --------------------------------------------------------------------------

@@ -62,7 +62,10 @@ class Story:
                 if unit.module in self.facts.graph.roots:
                     yield unit
             elif any(site.spawned for site in sites) or (
-                not sites and self.facts.ranks.is_run(unit)
+                not sites
+                and unit.module in self.facts.graph.roots
+                and self.matters(unit)
+                and self.facts.ranks.is_run(unit)
             ):
                 yield unit
 

@@ -102,7 +102,8 @@ for step in range(1000):
 ```
 
 Cannot see: which plug-in `accelerate config` chose.  Under plain DDP a guarded `save_state`
-works, until the day somebody switches to FSDP.
+works, until the day somebody switches to FSDP; so it is a warning where the program itself names
+no plug-in.
 
 References:
 
@@ -124,4 +125,5 @@ def check(program: Program) -> Findings:
             f"{save.consequence}",
             related=save.guards,
             fix=save.releasing,
+            level=save.level,
         )

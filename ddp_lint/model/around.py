@@ -49,13 +49,18 @@ class AroundCall(Spot):
     happening: Happening
 
     @property
+    def is_direct(self) -> bool:
+        """Whether the inner model is called here, not handed to who calls it."""
+        return self.node is self.happening.node
+
+    @property
     def called(self) -> Node:
         assert isinstance(self.happening.node, nodes.Call)
         return self.happening.node.func
 
     @property
     def called_text(self) -> str:
-        return source(self.called)
+        return source(self.called) if self.is_direct else f"{self.wrapper_text}.module"
 
     @property
     def wrapper_text(self) -> str:
@@ -76,7 +81,7 @@ class AroundCall(Spot):
     def calling_the_wrapper(self) -> Fix | None:
         """``model(x)`` for ``model.module(x)``."""
         func = self.called
-        if self.node is not self.happening.node or not isinstance(func, nodes.Attribute):
+        if not self.is_direct or not isinstance(func, nodes.Attribute):
             return None
         if func.attrname != "module" or func.expr is not self.taken.wrapper:
             return None
@@ -96,7 +101,8 @@ def around_calls(facts: Facts) -> Iterator[AroundCall]:
     found: dict[int, AroundCall] = {}
     for loop in facts.steps.loops:
         for call in _of_loop(facts, loop):
-            found.setdefault(id(call.node), call)
+            if id(call.node) not in found or call.is_direct:
+                found[id(call.node)] = call
     yield from found.values()
 
 

@@ -8,11 +8,13 @@ from astroid import nodes
 
 from ddp_lint.model.buffers import broadcasts
 from ddp_lint.model.facts import Facts
+from ddp_lint.model.feeding import Feeding
 from ddp_lint.model.flow import conditions, with_items
 from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.guards import RANKS
 from ddp_lint.model.modules import Unit, method_around
 from ddp_lint.model.origins import Made
+from ddp_lint.model.steps import Happening
 from ddp_lint.model.torch_api import COLLECTIVE_METHODS, COLLECTIVES, ROLES
 from ddp_lint.model.wrappers import inner_of, is_narrowed, kind
 
@@ -111,7 +113,12 @@ class Collectives:
         if any("no_sync" in item.as_string() for item, _ in with_items(call)):
             return False
         unit = self.facts.values.unit_of(call)
-        return any(self.is_wrapped_forward(other) for other in unit.calls)
+        feeding = self.facts.once(Feeding)
+        return any(
+            self.is_wrapped_forward(other)
+            and id(call) in feeding.backwards(Happening(other, unit, ()))
+            for other in unit.calls
+        )
 
     def is_wrapped_forward(self, call: nodes.Call) -> bool:
         func = call.func

@@ -21,7 +21,7 @@ from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.frames import Frame
 from ddp_lint.model.guards import RANKS, Audience
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.torch_api import MAIN_DECORATORS
+from ddp_lint.model.torch_api import INIT_GROUP, MAIN_DECORATORS
 from ddp_lint.model.tree import Node, dotted, source, walk, walk_scope
 from ddp_lint.model.wrappers import bindings_of
 
@@ -103,10 +103,17 @@ def divided(facts: Facts, unit: Unit, reached: Reached) -> Iterator[DividedCall]
     for call, who, ones in found:
         if None in who.reached or True not in who.reached or _is_inside(call, found):
             continue
+        if facts.ranks.audience(call).reached in facts.once(_members):
+            continue  # ranks that never joined the group are not asked
         for one in ones:
             if one.name not in unsure and len(set(counts[one.name])) > 1:
                 yield DividedCall(facts, call, who, one)
                 break
+
+
+def _members(facts: Facts) -> set[tuple[bool | None, ...]]:
+    """Who makes the process group, for each place that makes one."""
+    return {facts.ranks.audience(call).reached for call, _ in facts.calls_to(INIT_GROUP)}
 
 
 def _is_even(who: Audience) -> bool:

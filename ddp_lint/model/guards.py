@@ -354,12 +354,18 @@ class Guards:
 
     def _attribute(self, name: str, rank: Rank) -> Any:
         """An attribute of something unknown: what the program stores there, then its name."""
+        hinted = self._hint(name, rank)
         stores = self._stores(name)
         values = [self.value(value, rank) for value in stores[:8]]
         if stores and len(stores) <= 8 and UNKNOWN not in values:
             if all(_same(value, values[0]) for value in values):
-                return values[0]
-        return self._hint(name, rank)
+                # A start value, ``args.rank = 0``, says less than the name.
+                if hinted is UNKNOWN or self._differ(stores):
+                    return values[0]
+        return hinted
+
+    def _differ(self, stores: list[Node]) -> bool:
+        return any(len({repr(self.value(s, rank)) for rank in RANKS}) > 1 for s in stores)
 
     def _hint(self, name: str, rank: Rank) -> Any:
         """What a name says where nothing else tells: enough to stay silent, or to be sure of

@@ -45,7 +45,7 @@ class RepeatedPrint(Place):
             if isinstance(part, list) and at in part:
                 after = part[part.index(at) :]
                 last = always_exits(after)
-                return isinstance(last, nodes.Raise | nodes.Expr)
+                return isinstance(last, nodes.Raise | nodes.Expr | nodes.Break)
         return False
 
     @property
@@ -70,7 +70,10 @@ def repeated_prints(facts: Facts) -> Iterator[RepeatedPrint]:
         loop = _loop_around(facts, call, unit, loops)
         if loop is None or any(_is_handler(parent) for _, parent in ancestors(call)):
             continue
-        if any(_DEBUGGING.search(c.test.as_string()) for c in conditions(call)):
+        if any(
+            _DEBUGGING.search(c.test.as_string()) or facts.tensors.made_from_device(c.test)
+            for c in conditions(call)
+        ):
             continue
         yield RepeatedPrint(facts, call, loop)
 

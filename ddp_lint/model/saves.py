@@ -17,7 +17,7 @@ from ddp_lint.model.origins import Instance, Made
 from ddp_lint.model.paths import Paths, is_on_node_disk
 from ddp_lint.model.processes import Place, has_one_node
 from ddp_lint.model.tree import Node, dotted, is_within, source, walk
-from ddp_lint.model.wrappers import bindings_of
+from ddp_lint.model.wrappers import bindings_of, inner_of, kind
 
 #: Where the object and the path stand among the arguments.
 _SAVES: dict[str, tuple[int, int]] = {
@@ -146,9 +146,27 @@ def saves(facts: Facts) -> Iterator[Save]:
         if save is not None:
             yield save
         elif isinstance(call.func, nodes.Attribute) and call.func.attrname == "save_pretrained":
-            if call.args or call.keywords:
+            if _is_plain_export(facts, call):
                 path = call.args[0] if call.args else call.keywords[0].value
                 yield Save(facts, call, call.func.expr, path)
+
+
+def _is_plain_export(facts: Facts, call: nodes.Call) -> bool:
+    """``save_pretrained`` of what no framework shards, and without an argument that guards it."""
+    if not call.args and not call.keywords:
+        return False
+    if any(k.arg in ("is_main_process", "save_function", None) for k in call.keywords):
+        return False
+    func = call.func
+    assert isinstance(func, nodes.Attribute)
+    around = [func.expr, inner_of(facts, func.expr)]
+    sharding = {"prepared", "fabric", "engine", "fsdp"}
+    return not any(
+        kind(facts, origin) in sharding
+        for node in around
+        if node is not None
+        for origin in facts.origins(node)
+    )
 
 
 def _save(facts: Facts, call: nodes.Call, value_at: int, path_at: int) -> Save | None:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from astroid import nodes
 
-from ddp_lint.finding import Edit, Fix, Related
+from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, called_name
 from ddp_lint.model.guards import Audience
 from ddp_lint.model.processes import Place
@@ -30,6 +30,10 @@ _FSDP_METHODS = frozenset(
 )
 _ENGINE_METHODS = frozenset({"save_checkpoint", "save_16bit_model", "save_fp16_model"})
 _ACCELERATOR_METHODS = frozenset({"save_state", "get_state_dict"})
+_PLUGINS = frozenset(
+    {"accelerate.FullyShardedDataParallelPlugin", "accelerate.DeepSpeedPlugin",
+     "accelerate.utils.FullyShardedDataParallelPlugin", "accelerate.utils.DeepSpeedPlugin"}
+)  # fmt: skip
 _FSDP = frozenset({"fsdp"})
 
 
@@ -48,6 +52,13 @@ class ShardedSave(Place):
         """Whether ranks are known to be kept away, and others to come."""
         reached = self.who.reached
         return False in reached and True in reached
+
+    @property
+    def level(self) -> Level:
+        """Under plain DDP, Accelerate's saves of one rank work until somebody shards."""
+        if self.framework == "accelerate" and not any(self.facts.calls_to(_PLUGINS)):
+            return "warning"
+        return "error"
 
     @property
     def test_text(self) -> str:

@@ -284,7 +284,9 @@ class Values:
                 if origins:
                     yield from origins
                     return
-            yield Unknown(binding.node)
+            # ``from package import part`` in the package's own ``__init__``.
+            part = self.load(self.codebase.submodule(target, found.member))
+            yield File(part) if part is not None else Unknown(binding.node)
             return
         dotted = f"{found.module}.{found.member}".lstrip(".")
         inside = self.load(self.codebase.find(dotted, module.key, found.level))

@@ -1,0 +1,5 @@
+"""What the programs share."""
+
+from tools import places
+
+__all__ = ["places"]

@@ -190,7 +190,7 @@ class Epochs:
                     )
                 }
                 for node, unit in feed.draw.loops:
-                    if id(node) in made_in or _turns_once(node):
+                    if id(node) in made_in or turns_once(node):
                         continue
                     loop = EpochLoop(self.facts, node, unit, feed, sampler, self)
                     found.setdefault((id(node), id(sampler.node)), loop)
@@ -256,7 +256,7 @@ class Epochs:
         return False
 
 
-def _turns_once(loop: Node) -> bool:
+def turns_once(loop: Node) -> bool:
     """A loop whose body runs once: ``range(1)``, or one that always leaves."""
     if isinstance(loop, nodes.For):
         call = loop.iter

@@ -526,15 +526,8 @@ class Values:
             case Result(of=Member(of=Expression(node=nodes.Dict()) as mapping, name="values")), "iter":
                 yield from self.item(mapping, "value")
             case Result(of=Code(unit=unit), call=call), "iter":
-                for node in unit.yields:
-                    if node.value is None:
-                        continue
-                    for origin in self.of(node.value):
-                        parts = [origin]
-                        if isinstance(node, nodes.YieldFrom):
-                            parts = list(self.item(origin, "iter"))
-                        for part in parts:
-                            yield from self.substituted(part, unit, call)
+                for part in self._yielded(unit):
+                    yield from self.substituted(part, unit, call)
             case Instance(cls=cls), "iter":
                 iterate = next((c.methods["__iter__"] for c in self.mro(cls) if "__iter__" in c.methods), None)
                 if iterate is not None and iterate.is_generator and isinstance(base.call, nodes.Call):
@@ -550,6 +543,21 @@ class Values:
                     yield Item(base, how)
             case _:
                 yield Item(base, how)
+
+    def _yielded(self, unit: Unit) -> Origins:
+        """What a generator hands out, in terms of its own parameters."""
+        if id(unit) in self._busy:
+            return NOTHING  # it yields from itself
+        self._busy.add(id(unit))
+        found: set[Origin] = set()
+        for node in unit.yields:
+            for origin in self.of(node.value):
+                if isinstance(node, nodes.YieldFrom):
+                    found.update(self.item(origin, "iter"))
+                else:
+                    found.add(origin)
+        self._busy.discard(id(unit))
+        return frozenset(found)
 
     def _elements(self, call: nodes.Call, index: int) -> Iterator[Origin]:
         if index < len(call.args):

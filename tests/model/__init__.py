@@ -1,0 +1,1 @@
+"""What the model understands of a program, subject by subject."""

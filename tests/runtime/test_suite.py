@@ -104,3 +104,15 @@ def test_a_proof_can_lie_anywhere(tmp_path: Path) -> None:
     done = run(torchrun(), [f"--proof-file={copy}"], tmp_path / "out")
     (entry,) = done.record["proofs"]
     assert (entry["rule"], entry["status"]) == ("DDP201", "proven"), entry["reason"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((ROOT / "runtime_checks" / "records").glob("*.json")),
+    ids=lambda path: path.stem,
+)
+def test_kept_records_are_valid_and_listed(path: Path) -> None:
+    kept = json.loads(path.read_text())
+    jsonschema.validate(kept, SCHEMA)
+    assert kept["summary"]["disproved"] == kept["summary"]["failed"] == 0
+    assert path.name in (path.parent / "README.md").read_text()

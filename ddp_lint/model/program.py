@@ -31,9 +31,11 @@ from ddp_lint.model import (
     metrics,
     no_sync,
     predicates,
+    prefetch,
     prefixed,
     printing,
     processes,
+    reruns,
     resuming,
     samples,
     saves,
@@ -42,7 +44,9 @@ from ddp_lint.model import (
     sharded,
     sharding,
     states,
+    streams,
     syncs,
+    transfers,
     workers,
     wrapping,
 )
@@ -113,6 +117,31 @@ class Program:
     def metrics(self) -> metrics.Metrics:
         """What becomes of the numbers of evaluations, each over one rank's share."""
         return metrics.Metrics(self.epochs, self.sharding)
+
+    @cached_property
+    def reruns(self) -> reruns.Reruns:
+        """What runs again and again."""
+        return reruns.Reruns(self.facts)
+
+    @cached_property
+    def side_streams(self) -> streams.SideStreams:
+        """Prefetchers that copy on a stream of their own."""
+        return streams.SideStreams(self.facts, self.reruns)
+
+    @property
+    def repeated_streams(self) -> Iterator[streams.RepeatedStream]:
+        """Streams that are made again in each epoch."""
+        return streams.repeated_streams(self.facts, self.reruns)
+
+    @property
+    def lost_batches(self) -> Iterator[prefetch.LostBatch]:
+        """Batches that do not arrive."""
+        return iter(prefetch.Losses(self.facts, self.epochs.drawing, self.reruns))
+
+    @property
+    def transfers(self) -> Iterator[transfers.Transfer]:
+        """Moves of batches that do not fit what the loader does."""
+        return iter(transfers.Transfers(self.loading, self.epochs.drawing))
 
     @property
     def loaders_of_two_orders(self) -> Iterator[workers.TwoOrders]:

@@ -17,6 +17,7 @@ from ddp_lint.model.flow import conditions
 from ddp_lint.model.loading import Loader, Loading
 from ddp_lint.model.modules import Class, Unit
 from ddp_lint.model.origins import Expression, Instance, Made, Origin
+from ddp_lint.model.placing import is_cuda
 from ddp_lint.model.samples import Samples
 from ddp_lint.model.tree import Node, dotted, is_within, source
 
@@ -123,30 +124,6 @@ def _uses_cuda(facts: Facts, call: nodes.Call) -> bool:
     if names & _FACTORIES:
         return any(k.arg == "device" and is_cuda(facts, k.value) for k in call.keywords)
     return False
-
-
-def is_cuda(facts: Facts, node: Node) -> bool:
-    """Whether a device is a GPU wherever there is one, for certain."""
-    origins = facts.origins(node)
-    return bool(origins) and all(_is_cuda(facts, origin) for origin in origins)
-
-
-def _is_cuda(facts: Facts, origin: Origin) -> bool:
-    match origin:
-        case Made(name="torch.device", call=call) if call.args:
-            return is_cuda_or_asked(facts, call.args[0])
-        case Expression(node=nodes.Const(value=str(value))):
-            return value.startswith("cuda")
-        case Expression(node=nodes.JoinedStr(values=[nodes.Const(value=str(value)), *_])):
-            return value.startswith("cuda")
-    return False
-
-
-def is_cuda_or_asked(facts: Facts, node: Node) -> bool:
-    """``"cuda"``, or ``"cuda" if torch.cuda.is_available() else "cpu"``."""
-    if isinstance(node, nodes.IfExp) and "is_available" in node.test.as_string():
-        return is_cuda(facts, node.body)
-    return is_cuda(facts, node)
 
 
 def _is_plain(test: Node) -> bool:

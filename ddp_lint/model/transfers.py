@@ -1,0 +1,238 @@
+"""Layer 12, transfers: batches of a loader that a loop moves to the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ddp_lint.finding import Edit, Fix, Related
+from ddp_lint.model.arguments import inserted
+from ddp_lint.model.drawing import Drawing
+from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.loading import Loader, Loading
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.origins import Expression, Made, Origin
+from ddp_lint.model.placing import is_cpu
+from ddp_lint.model.steps import Happening
+from ddp_lint.model.tree import Node, dotted, walk
+from ddp_lint.model.values import argument_for
+
+_WRAPPING = frozenset({"enumerate", "tqdm", "iter"})
+
+
+@dataclass(frozen=True)
+class Transfer(Spot):
+    """The first move of a batch whose loader does not fit it; ``others`` are those after it."""
+
+    loader: Loader
+    pinned: bool
+    others: tuple[nodes.Call, ...]
+
+    @property
+    def related(self) -> tuple[Related, ...]:
+        says = "pins its batches" if self.pinned else "does not pin its batches"
+        found = [self.facts.related(self.loader.node, f"`{self.loader.name}` {says}")]
+        found += [self.facts.related(call, "the same here") for call in self.others]
+        return tuple(found)
+
+    @property
+    def fix(self) -> Fix | None:
+        if self.pinned:
+            moves = [self.node, *self.others]
+            edits = tuple(inserted(self.facts, move, "non_blocking=True") for move in moves)
+            return Fix("Add `non_blocking=True` to the moves of the batch", edits, safe=True)
+        edit = self._pin()
+        return Fix("Let the loader pin its batches", (edit,), safe=True) if edit else None
+
+    def _pin(self) -> Edit | None:
+        call = self.loader.node
+        written = next((k for k in call.keywords if k.arg == "pin_memory"), None)
+        if written is not None:
+            return self.facts.replace(written.value, "True")
+        if self.loader.arguments.given("pin_memory"):
+            return None
+        return inserted(self.facts, call, "pin_memory=True")
+
+
+class Transfers:
+    def __init__(self, loading: Loading, drawing: Drawing) -> None:
+        self.loading = loading
+        self.drawing = drawing
+        self.facts: Facts = loading.facts
+
+    def __iter__(self) -> Iterator[Transfer]:
+        """One for each loop at most."""
+        for unit in self.facts.units if self.loading.loaders else ():
+            for loop in unit.loops:
+                if isinstance(loop, nodes.For):
+                    found = self._in_loop(loop, unit)
+                    if found is not None:
+                        yield found
+
+    def _in_loop(self, loop: nodes.For, unit: Unit) -> Transfer | None:
+        loaders = self._loaders(loop)
+        pinned = {self.pins(loader) for loader in loaders}
+        if len(pinned) != 1 or None in pinned:
+            return None
+        pins = pinned == {True}
+        moves = self._moves(loop, unit)
+        wrong = [call for call, asks in moves if asks is (not pins)]
+        if not wrong:
+            return None
+        return Transfer(self.facts, wrong[0], loaders[0], pins, tuple(wrong[1:]))
+
+    def _loaders(self, loop: nodes.For) -> list[Loader]:
+        """The loaders that the loop goes through with nothing between that may move a batch."""
+        node: Node = loop.iter
+        while isinstance(node, nodes.Call) and node.args:
+            if dotted(node.func).rpartition(".")[2] not in _WRAPPING:
+                break
+            node = node.args[0]
+        origins = self.facts.origins(node)
+        if not origins or not all(self._is_loader(origin) for origin in origins):
+            return []
+        draws = self.drawing.draws(loop.iter, loop)
+        if any(draw.source.owned for draw in draws):
+            return []
+        return [draw.source.loader for draw in draws]
+
+    def _is_loader(self, origin: Origin) -> bool:
+        return isinstance(origin, Made) and self.facts.roles.role(origin) == "loader"
+
+    def pins(self, loader: Loader) -> bool | None:
+        """Whether the batches of a loader lie in pinned memory; None where it cannot be told."""
+        given = loader.arguments.given("pin_memory")
+        if not given:
+            return False if loader.arguments.complete else None
+        answers = {self._says(o) for node in given for o in self.facts.origins(node)}
+        return answers.pop() if len(answers) == 1 and loader.arguments.complete else None
+
+    def _says(self, origin: Origin) -> bool | None:
+        match origin:
+            case Expression(node=nodes.Const(value=bool(value))):
+                return value
+            case Made(name="torch.cuda.is_available"):
+                return True
+            case Expression(node=nodes.Compare(ops=[("==", nodes.Const(value="cuda"))])):
+                return True
+        return None
+
+    # -- moves ------------------------------------------------------------------------------
+
+    def _moves(self, loop: nodes.For, unit: Unit) -> list[tuple[nodes.Call, bool]]:
+        """Moves of the batch to the device, and whether each is asked not to block."""
+        batch = _bound(loop.target)
+        whole = loop.target.name if isinstance(loop.target, nodes.AssignName) else ""
+        parts = self._parts(loop, batch)
+        found: dict[int, tuple[nodes.Call, bool]] = {}
+        for happening in self.facts.steps.happenings(list(loop.body), unit):
+            call = happening.node
+            if not isinstance(call, nodes.Call) or id(call) in found or not self._is_move(call):
+                continue
+            receiver = call.func.expr
+            if isinstance(receiver, nodes.Name) and receiver.name == whole:
+                continue  # a batch of a type of its own, perhaps, which moves its own way
+            asks = _asks(call)
+            if asks is not None and self._is_of_batch(receiver, happening, loop, parts):
+                found[id(call)] = call, asks
+        return list(found.values())
+
+    def _parts(self, loop: nodes.For, batch: set[str]) -> set[str]:
+        """Names of the batch and of what is taken out of it within the loop."""
+        found = set(batch)
+        for one in loop.body:
+            for node in walk(one):
+                if isinstance(node, nodes.Assign) and _root(node.value) in found:
+                    found.update(name for target in node.targets for name in _bound(target))
+                elif isinstance(node, nodes.Comprehension | nodes.For):
+                    found.update(_bound(node.target) if _root(node.iter) in found else ())
+        return found
+
+    def _is_move(self, call: nodes.Call) -> bool:
+        func = call.func
+        if not isinstance(func, nodes.Attribute) or self.facts.graph.targets_of(call):
+            return False
+        if func.attrname == "cuda":
+            return not self.facts.names(call)
+        if func.attrname != "to":
+            return False
+        target = next(iter(call.args), None) or next(
+            (k.value for k in call.keywords if k.arg == "device"), None
+        )
+        if target is None or _is_type(target):
+            return False
+        return not is_cpu(self.facts, target)
+
+    def _is_of_batch(
+        self, receiver: Node, happening: Happening, loop: nodes.For, parts: set[str]
+    ) -> bool:
+        name = _root(receiver)
+        level = len(happening.chain)
+        while name and level:
+            call, _ = happening.chain[level - 1]
+            unit = happening.chain[level][1] if level < len(happening.chain) else happening.unit
+            name = self._passed(name, unit, call)
+            level -= 1
+        return bool(name) and name in parts
+
+    def _passed(self, name: str, unit: Unit, call: nodes.Call) -> str:
+        """The name in the caller of what a name of the unit is made from."""
+        for _ in range(3):
+            if name in unit.parameters:
+                given = argument_for(call, unit, name)
+                return _root(given) if given is not None else ""
+            bindings = unit.bindings.get(name, [])
+            value = bindings[0].value if len(bindings) == 1 else None
+            if value is None:
+                return ""
+            name = _root(value)
+        return ""
+
+
+def _bound(target: Node) -> set[str]:
+    return {n.name for n in walk(target) if isinstance(n, nodes.AssignName)}
+
+
+def _root(node: Node) -> str:
+    """``batch`` of ``batch["images"]``, ``batch.items()``, ``(batch, other)``."""
+    at: Node | None = node
+    while at is not None:
+        match at:
+            case nodes.Name(name=name):
+                return str(name)
+            case nodes.Subscript(value=value):
+                at = value
+            case nodes.Attribute(expr=expr):
+                at = expr
+            case nodes.Call(func=nodes.Attribute(expr=expr, attrname="items" | "values")):
+                at = expr
+            case nodes.Call(func=nodes.Name(name="zip" | "enumerate"), args=[first, *_]):
+                at = first
+            case nodes.Tuple(elts=[first, *_]) | nodes.List(elts=[first, *_]):
+                at = first
+            case _:
+                return ""
+    return ""
+
+
+def _asks(call: nodes.Call) -> bool | None:
+    """Whether a move is asked not to block; None where it cannot be told."""
+    given = next((k.value for k in call.keywords if k.arg == "non_blocking"), None)
+    if given is None:
+        index = 1 if call.func.attrname == "cuda" else 2
+        given = call.args[index] if index < len(call.args) else None
+        if given is None and call.func.attrname == "to" and len(call.args) == 2:
+            second = call.args[1]
+            given = second if isinstance(second, nodes.Const) else None
+    if given is None:
+        return None if any(k.arg is None for k in call.keywords) else False
+    return (
+        given.value if isinstance(given, nodes.Const) and isinstance(given.value, bool) else None
+    )
+
+
+def _is_type(node: Node) -> bool:
+    text = dotted(node)
+    return (text.startswith("torch.") and "device" not in text) or text.endswith("dtype")

@@ -56,59 +56,64 @@ class CodeBase:
 
     def find(self, name: str, importer: str, level: int = 0) -> str | None:
         """The key of the module ``name`` as ``importer`` would import it, or None."""
-        if level:
-            base = PurePosixPath(importer).parent
-            for _ in range(level - 1):
-                base = base.parent
-            return self._at(base, name) if name else self._package(base)
-        if not name or name.partition(".")[0] in EXTERNAL:
-            return None
-        return self._absolute(name, str(PurePosixPath(importer).parent))
-
-    def _absolute(self, name: str, folder: str) -> str | None:
-        known = self._found.get((name, folder))
-        if known is not None:
-            return known or None
-        found = self._search(name, folder)
-        self._found[name, folder] = found or ""
-        return found
+        folder = importer.rpartition("/")[0]
+        key = name, folder, level
+        if key not in self._found:
+            self._found[key] = self._find(name, folder, level)
+        return self._found[key]
 
     @cached_property
-    def _found(self) -> dict[tuple[str, str], str]:
+    def _found(self) -> dict[tuple[str, str, int], str | None]:
         return {}
+
+    def _find(self, name: str, folder: str, level: int) -> str | None:
+        if level:
+            for _ in range(level - 1):
+                folder = folder.rpartition("/")[0]
+            return self._at(folder, name) if name else self._package(folder)
+        if not name or name.partition(".")[0] in EXTERNAL:
+            return None
+        return self._search(name, folder)
 
     def _search(self, name: str, folder: str) -> str | None:
         tail = name.rpartition(".")[2]
         if tail not in self._by_tail:
             return None
-        base = PurePosixPath(folder)
-        for at in (base, *base.parents):
+        at = folder
+        while True:
             for extra in ("", "src"):
-                if found := self._at(at / extra, name):
+                if found := self._at(_join(at, extra), name):
                     return found
+            if not at:
+                break
+            at = at.rpartition("/")[0]
         # A folder that the script puts on sys.path: taken only when it cannot be another.
         ending = name.replace(".", "/")
         endings = (f"/{ending}.py", f"/{ending}/__init__.py")
         candidates = [key for key in self._by_tail[tail] if f"/{key}".endswith(endings)]
         return candidates[0] if len(candidates) == 1 else None
 
-    def _at(self, base: PurePosixPath, name: str) -> str | None:
-        path = base / name.replace(".", "/")
+    def _at(self, folder: str, name: str) -> str | None:
+        path = _join(folder, name.replace(".", "/"))
         for key in (f"{path}/__init__.py", f"{path}.py"):
             if key in self.project.files:
                 return key
         return None
 
-    def _package(self, base: PurePosixPath) -> str | None:
-        key = f"{base}/__init__.py" if str(base) != "." else "__init__.py"
+    def _package(self, folder: str) -> str | None:
+        key = _join(folder, "__init__.py")
         return key if key in self.project.files else None
 
     def submodule(self, module: Module, name: str) -> str | None:
         """The module ``name`` inside a package (a folder without ``__init__`` is none)."""
         if not module.key.endswith("__init__.py"):
             return None
-        return self._at(PurePosixPath(module.key).parent, name)
+        return self._at(module.key.rpartition("/")[0], name)
 
     def target(self, found: Import, importer: str) -> str | None:
         """The key of the module that an import names."""
         return self.find(found.module, importer, found.level)
+
+
+def _join(folder: str, rest: str) -> str:
+    return f"{folder}/{rest}" if folder and rest else folder or rest

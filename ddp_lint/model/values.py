@@ -74,6 +74,7 @@ class Values:
         self._of: dict[int, Origins] = {}
         self._busy: set[int] = set()
         self._names: dict[int, frozenset[str]] = {}
+        self._imported: dict[int, tuple[Origin, ...]] = {}
         self._returns: dict[int, Origins] = {}
         self._modules: dict[int, Module] = {}
         self._units: dict[int, Unit] = {}
@@ -236,7 +237,10 @@ class Values:
     def bound(self, binding: Binding, unit: Unit) -> Iterator[Origin]:
         """What one binding gives."""
         if binding.path == ("import",):
-            yield from self.imported(unit.module, binding)
+            known = self._imported.get(id(binding))
+            if known is None:
+                known = self._imported[id(binding)] = tuple(self.imported(unit.module, binding))
+            yield from known
         elif binding.path == ("param",):
             yield from self.parameter(unit, binding.name)
         elif binding.value is None:

@@ -151,14 +151,11 @@ def _cleared_for(training: Training, window: Window, event: Event) -> Event | No
             and not training.owners.sources(
                 event.move.target or event.node, event.frame
             ).optimizers
+        ) and (
+            training.owners.same(target, step.frame, event.move.target or event.node, event.frame)
+            is not True
         ):
-            if (
-                training.owners.same(
-                    target, step.frame, event.move.target or event.node, event.frame
-                )
-                is not True
-            ):
-                continue
+            continue
         if training.owners.holds(target, step.frame, event.move.target, event.frame) is not False:
             return step
     return None

@@ -17,7 +17,7 @@ from ddp_lint.model.origins import Api, Expression, Made, Member, Origin, Param,
 from ddp_lint.model.scaling import scale_call
 from ddp_lint.model.torch_api import AUTOCASTS
 from ddp_lint.model.tree import Node, position, statement, walk
-from ddp_lint.model.ways import Event
+from ddp_lint.model.ways import Event, body_of
 
 #: What a context manager does to autocast; None for one that has nothing to do with it.
 State = Literal["on", "off", "unknown"] | None
@@ -51,12 +51,13 @@ class Regions:
         return None
 
     def casts(self, unit_nodes: list[tuple[Node, Frame]]) -> Iterator[nodes.Call]:
-        """The ``autocast(...)`` calls that made the given contexts, those switched off left out."""
+        """The ``autocast(...)`` calls that made the given contexts, but for those switched off."""
         for context, frame in unit_nodes:
             for origin in origins_in(self.facts.graph, context, frame):
-                if isinstance(origin, Made) and origin.name in AUTOCASTS:
-                    if not _is_disabled(origin.name, origin.call):
-                        yield origin.call
+                if not isinstance(origin, Made) or origin.name not in AUTOCASTS:
+                    continue
+                if not _is_disabled(origin.name, origin.call):
+                    yield origin.call
 
     def dtype(self, call: nodes.Call) -> str | None:
         """The type that an autocast region computes in, where that is certain."""
@@ -88,7 +89,7 @@ def _is_disabled(name: str, call: nodes.Call) -> bool:
     return any(isinstance(value, nodes.Const) and value.value is False for value in given)
 
 
-# -- backward inside -----------------------------------------------------------------------------
+# -- backward inside --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,7 @@ def cast_backwards(training: Training) -> Iterator[CastBackward]:
                 break
 
 
-# -- a scaler beside bfloat16 ----------------------------------------------------------------------
+# -- a scaler beside bfloat16 -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def needless_scalers(training: Training) -> Iterator[NeedlessScaler]:
 
 def _casts(training: Training, update: Update, regions: Regions) -> Iterator[nodes.Call]:
     contexts: list[tuple[Node, Frame]] = []
-    for happening in training.facts.steps.happenings(list(update.node.body), update.unit):
+    for happening in training.facts.steps.happenings(body_of(update.node), update.unit):
         node = happening.node
         if isinstance(node, nodes.With):
             frame = Frame(happening.unit)

@@ -12,7 +12,7 @@ from ddp_lint.finding import Fix
 from ddp_lint.model.accumulation import accelerator_accumulates, cleared_within, in_accumulate
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
-from ddp_lint.model.frames import Frame, resolve
+from ddp_lint.model.frames import Frame, elements, entries, resolve
 from ddp_lint.model.gradients import Training, UpdateSpot, Window
 from ddp_lint.model.modules import Binding
 from ddp_lint.model.origins import Api, Code, Folder, Instance, Made, Member, Result
@@ -22,11 +22,11 @@ from ddp_lint.model.ways import Event
 
 Factor = Literal["scaled", "plain", "unknown"]
 
-_SCALING = frozenset({"div", "div_", "true_divide", "true_divide_", "divide", "divide_", "mul", "mul_",
-                      "multiply", "multiply_"})  # fmt: skip
+_SCALING = frozenset({"div", "div_", "true_divide", "true_divide_", "divide", "divide_", "mul",
+                      "mul_", "multiply", "multiply_"})  # fmt: skip
 _KEEPING = frozenset(
-    {"mean", "sum", "float", "half", "double", "bfloat16", "to", "cuda", "cpu", "clone", "view", "squeeze",
-     "unsqueeze", "reshape", "flatten", "contiguous", "requires_grad_"}
+    {"mean", "sum", "float", "half", "double", "bfloat16", "to", "cuda", "cpu", "clone", "view",
+     "squeeze", "unsqueeze", "reshape", "flatten", "contiguous", "requires_grad_"}
 )  # fmt: skip
 _MODULES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module", "engine", "prepared",
                       "lightning module", "metric"})  # fmt: skip
@@ -101,21 +101,18 @@ class Losses:
         if binding.path == ():
             return self.factor(value, frame, depth + 1)
         if binding.path == ("enter",):
-            return (
-                "unknown"
-                if not self._is_apex(value)
-                else self.factor(value.args[0], frame, depth + 1)
-            )
+            scaled = self._scaled_by_apex(value)
+            return "unknown" if scaled is None else self.factor(scaled, frame, depth + 1)
         if len(binding.path) == 1 and isinstance(binding.path[0], int):
             return self._of_part(value, binding.path[0], frame, depth)
         return "unknown"
 
-    def _is_apex(self, value: Node) -> bool:
-        return (
-            isinstance(value, nodes.Call)
-            and bool(value.args)
-            and any(name.endswith("amp.scale_loss") for name in self.facts.names(value))
-        )
+    def _scaled_by_apex(self, value: Node) -> Node | None:
+        """``loss`` of ``amp.scale_loss(loss, optimizer)``."""
+        if not isinstance(value, nodes.Call) or not value.args:
+            return None
+        names = self.facts.names(value)
+        return value.args[0] if any(n.endswith("amp.scale_loss") for n in names) else None
 
     # -- parts ------------------------------------------------------------------------------
 
@@ -141,11 +138,12 @@ class Losses:
         if depth > _DEEPEST:
             return "unknown"
         match value, part:
-            case ((nodes.Tuple(elts=elts) | nodes.List(elts=elts)), int()):
-                if -len(elts) <= part < len(elts):
-                    return self.factor(elts[part], frame, depth + 1)
-            case nodes.Dict(items=items), str():
-                for name, one in items:
+            case ((nodes.Tuple() | nodes.List() as display), int()):
+                inside = elements(display)
+                if -len(inside) <= part < len(inside):
+                    return self.factor(inside[part], frame, depth + 1)
+            case ((nodes.Dict() as display), str()):
+                for name, one in entries(display):
                     if getattr(name, "value", None) == part:
                         return self.factor(one, frame, depth + 1)
             case ((nodes.Name() | nodes.Call()), _):
@@ -201,9 +199,9 @@ class Losses:
             if not isinstance(origin, Code) or frame.enters(origin.unit):
                 continue
             receiver = origin.receiver
-            if isinstance(receiver, Instance) and self.facts.roles.role(receiver) in _MODULES:
-                if origin.unit.name in ("forward", "__call__"):
-                    continue
+            is_forward = origin.unit.name in ("forward", "__call__")
+            if is_forward and receiver and self.facts.roles.role(receiver) in _MODULES:
+                continue
             cls = receiver.cls if isinstance(receiver, Instance) else None
             inner = Frame(origin.unit, f"{frame.serial}>", call, frame, cls)
             for statement in origin.unit.returns:
@@ -261,7 +259,7 @@ def _sums(call: nodes.Call) -> bool:
     return False
 
 
-# -- the noun --------------------------------------------------------------------------------------
+# -- the noun ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -271,8 +269,13 @@ class Unaveraged(UpdateSpot):
     window: Window
 
     @property
+    def loss(self) -> Node:
+        assert isinstance(self.node, nodes.Call)
+        return loss_of(self.node)
+
+    @property
     def loss_text(self) -> str:
-        return source(loss_of(self.node))
+        return source(self.loss)
 
     @property
     def length(self) -> Node | None:
@@ -292,7 +295,7 @@ class Unaveraged(UpdateSpot):
             return None
         if self.facts.values.unit_of(length) is not self.event.frame.unit:
             return None
-        loss = loss_of(self.node)
+        loss = self.loss
         text = f"{loss.as_string()} / {length.as_string()}"
         func = getattr(self.node, "func", None)
         if isinstance(func, nodes.Attribute) and func.expr is loss:

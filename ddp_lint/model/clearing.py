@@ -15,7 +15,7 @@ from ddp_lint.model.gradients import Training, Update
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance, Made, Origin, Param, Unknown
 from ddp_lint.model.tree import Node, dotted, is_within, source, statement
-from ddp_lint.model.ways import Event
+from ddp_lint.model.ways import Event, body_of
 
 _OPTIMIZERS = frozenset({"optimizer", "prepared optimizer"})
 _CLEARING_WORDS = ("zero_grad", "clear_grad", "reset_grad", "zero_gradient", "clear_gradient")
@@ -56,13 +56,10 @@ class Uncleared(Spot):
         if any(event.frame.caller is not None for event in events):
             return None
         at = statement(backwards[0].node)
-        while at.parent is not self.node and any(
-            other.node is not backwards[0].node and not is_within(other.node, at)
-            for other in backwards
-        ):
+        while at.parent is not None and at.parent is not self.node:
+            if all(is_within(other.node, at) for other in backwards):
+                break
             at = at.parent
-        if at.parent is not self.node and any(is_within(self.node, p) for p in [at]):
-            return None
         edits = (self.facts.insert_before(at, self.remedy),)
         return Fix(f"Insert `{self.remedy}`", edits, safe=False)
 
@@ -135,7 +132,7 @@ class _Loop:
 
     @cached_property
     def _happenings(self) -> list:  # type: ignore[type-arg]
-        return self.facts.steps.happenings(list(self.update.node.body), self.update.unit)
+        return self.facts.steps.happenings(body_of(self.update.node), self.update.unit)
 
     @cached_property
     def _nodes(self) -> list[tuple[Node, Event | None]]:
@@ -160,7 +157,7 @@ class _Loop:
         )
         for outer in loops_around(loop):
             if repeats:
-                for child in outer.body:
+                for child in body_of(outer):
                     if not is_within(loop, child):
                         yield from child.nodes_of_class(nodes.Call)
             return

@@ -48,17 +48,16 @@ def _useless(training: Training, update: Update, way: Way, index: int) -> Useles
     if clip.inner_loops and any(e.inner_loops == clip.inner_loops for e in way.of_kind("step")):
         return None  # one optimizer after the other, each with its own clip
     late = _used_before(training, update, clip, before)
-    if late is not None and not _some(training, update, clip, after, "step", "backward"):
-        if update.events("clear"):
-            return UselessClip(update.facts, clip.node, update, clip, "after the step", late)
+    over = late is not None and not _some(training, update, clip, after, "step", "backward")
+    if late is not None and over and update.events("clear"):
+        return UselessClip(update.facts, clip.node, update, clip, "after the step", late)
     backwards = [e for e in after if e.move.kind == "backward"]
-    if backwards and not any(e.move.kind == "backward" for e in before):
-        if _some(training, update, clip, before, "clear") and _some(
-            training, update, clip, after, "step"
-        ):
-            return UselessClip(
-                update.facts, clip.node, update, clip, "before the backward", backwards[0]
-            )
+    if not backwards or any(e.move.kind == "backward" for e in before):
+        return None
+    cleared = _some(training, update, clip, before, "clear")
+    if cleared and _some(training, update, clip, after, "step"):
+        early = backwards[0]
+        return UselessClip(update.facts, clip.node, update, clip, "before the backward", early)
     return None
 
 
@@ -97,8 +96,5 @@ def _concerns(training: Training, update: Update, clip: Event, event: Event) -> 
 
 
 def _has_one_optimizer(training: Training, update: Update) -> bool:
-    steps = [s for s in update.steps if s.move.target is not None]
-    return all(
-        training.owners.same(steps[0].move.target, steps[0].frame, s.move.target, s.frame)
-        for s in steps[1:]
-    )
+    targets = [(s.move.target, s.frame) for s in update.steps if s.move.target is not None]
+    return all(training.owners.same(*targets[0], *other) for other in targets[1:])

@@ -103,8 +103,7 @@ def _only_names_the_type(node: Node) -> bool:
     """An annotation, or the class that an ``isinstance`` asks for."""
     for child, parent in ancestors(node):
         if isinstance(parent, nodes.Call) and child in parent.args:
-            if getattr(parent.func, "name", "") in ("isinstance", "issubclass"):
-                return True
+            return getattr(parent.func, "name", "") in ("isinstance", "issubclass")
         if isinstance(parent, nodes.Arguments):
             annotations = [*parent.annotations, *parent.kwonlyargs_annotations,
                            *parent.posonlyargs_annotations]  # fmt: skip
@@ -118,7 +117,7 @@ def _only_names_the_type(node: Node) -> bool:
     return False
 
 
-# -- mending --------------------------------------------------------------------------------------
+# -- mending ----------------------------------------------------------------------------------
 
 
 def _renamed_use(facts: Facts, module: Module, node: Node, old: str, device: str) -> list[Edit]:
@@ -168,12 +167,13 @@ def _renamed_import(
     names = {alias or name: name for name, alias in node.names}
     if not set(names.values()) <= _NAMES or _is_imported_elsewhere(facts, module, set(names)):
         return []
-    line = module.source.lines[node.lineno - 1]
-    at = line.find(node.modname)
+    number, old = node.lineno or 1, node.modname or ""
+    line = module.source.lines[number - 1]
+    at = line.find(old)
     if at < 0:
         return []
     column = len(line[:at].encode())
-    place = module.source.place(node.lineno, column, node.lineno, column + len(node.modname))
+    place = module.source.place(number, column, number, column + len(old))
     edits = [Edit(place, "torch.amp")]
     for unit in module.units:
         if any(len(unit.bindings.get(name, ())) > (unit is module.body) for name in names):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import cast
 
 from astroid import nodes
 
@@ -84,11 +85,12 @@ def _one_step(name: str, frame: Frame) -> Written | None:
         return _in_enclosing(name, frame)
     if all(binding.path == ("param",) for binding in bindings):
         return _argument(name, frame)
-    if len(bindings) == 1:
-        (binding,) = bindings
-        if binding.path == () and isinstance(binding.value, nodes.Name | nodes.Attribute):
-            if dotted(binding.value).partition(".")[0] != name:
-                return Written(binding.value, frame)
+    if len(bindings) != 1 or bindings[0].path != ():
+        return None
+    value = bindings[0].value
+    is_alias = isinstance(value, nodes.Name | nodes.Attribute)
+    if value is not None and is_alias and dotted(value).partition(".")[0] != name:
+        return Written(value, frame)
     return None
 
 
@@ -171,8 +173,18 @@ def key(node: Node, frame: Frame) -> str:
             given += [f"{k.arg}={key(k.value, frame)}" for k in node.keywords]
             return f"{key(node.func, frame)}({', '.join(given)})"
         case nodes.Tuple() | nodes.List():
-            return f"[{', '.join(key(e, frame) for e in node.elts)}]"
+            return f"[{', '.join(key(e, frame) for e in elements(node))}]"
     return f"<{id(node)}>"
+
+
+def elements(display: nodes.Tuple | nodes.List) -> list[Node]:
+    """The elements of a list or tuple display."""
+    return [cast(Node, element) for element in display.elts]
+
+
+def entries(display: nodes.Dict) -> list[tuple[Node, Node]]:
+    """Keys and values of a dictionary display; ``**more`` has a ``DictUnpack`` for its key."""
+    return [(cast(Node, name), cast(Node, value)) for name, value in display.items]
 
 
 def _name_key(name: str, frame: Frame) -> str:

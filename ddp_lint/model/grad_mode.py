@@ -30,8 +30,9 @@ _SETTING = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled
                       "torch.autograd.grad_mode.set_grad_enabled"})  # fmt: skip
 _ENABLING = frozenset({"torch.enable_grad", "torch.autograd.enable_grad"})
 #: Methods of contexts that have nothing to do with recording.
-_OTHER_METHODS = frozenset({"no_sync", "autocast", "join", "accumulate", "record_function", "scope",
-                            "main_process_first", "local_main_process_first"})  # fmt: skip
+_OTHER_METHODS = frozenset({"no_sync", "autocast", "join", "accumulate", "record_function",
+                            "scope", "main_process_first",
+                            "local_main_process_first"})  # fmt: skip
 #: Decorators that leave a function as it is in this respect.
 _PLAIN_DECORATORS = frozenset(
     {"staticmethod", "classmethod", "property", "cached_property", "wraps", "override", "overload",

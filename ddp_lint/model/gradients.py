@@ -18,7 +18,7 @@ from ddp_lint.model.modules import Unit
 from ddp_lint.model.moves import Kind, Moves
 from ddp_lint.model.owners import Owners
 from ddp_lint.model.tree import LOOPS, Node, source, walk_scope
-from ddp_lint.model.ways import Event, Walker, Way
+from ddp_lint.model.ways import Event, Walker, Way, body_of
 from ddp_lint.model.windows import Certainty, Gate, Gates, takes_other_data
 
 
@@ -37,7 +37,7 @@ class Training:
     @cached_property
     def updates(self) -> list[Update]:
         """The innermost loops that hold both a backward pass and an optimizer step."""
-        found = []
+        found: list[Update] = []
         for unit in self.facts.units:
             if {"backward", "step"} <= self.moves.kinds(unit):
                 found.extend(
@@ -69,7 +69,9 @@ class Training:
         known = self._own.get(id(loop))
         if known is None:
             self._own[id(loop)] = frozenset()
-            body = [*loop.body, loop.test] if isinstance(loop, nodes.While) else list(loop.body)
+            body = body_of(loop)
+            if isinstance(loop, nodes.While):
+                body.append(loop.test)
             self._own[id(loop)] = known = self._kinds_in(body)
         return known
 
@@ -78,10 +80,7 @@ class Training:
         known = self._outside.get(id(unit))
         if known is None:
             self._outside[id(unit)] = frozenset()
-            body = getattr(unit.node, "body", [])
-            self._outside[id(unit)] = known = self._kinds_in(
-                body if isinstance(body, list) else [body]
-            )
+            self._outside[id(unit)] = known = self._kinds_in(body_of(unit.node))
         return known
 
     def _kinds_in(self, body: Iterable[Node]) -> frozenset[Kind]:
@@ -185,9 +184,9 @@ class Update:
         found = [Window(self, None, gate, way) for way, gate in self.unfinished]
         for loop, certainty in self.micro_loops.items():
             for way in self.ways:
-                if any(self.in_micro_loop(b) is loop for b in way.of_kind("backward")):
-                    if way.of_kind("step"):
-                        found.append(Window(self, loop, None, way, certainty))
+                inside = any(self.in_micro_loop(b) is loop for b in way.of_kind("backward"))
+                if inside and way.of_kind("step"):
+                    found.append(Window(self, loop, None, way, certainty))
         return found
 
     # -- speaking ---------------------------------------------------------------------------
@@ -297,7 +296,7 @@ class UpdateSpot(Spot):
     @property
     def name(self) -> str:
         """What is called, as written and without parentheses."""
-        return called_name(self.node).removesuffix("()")
+        return source(getattr(self.node, "func", self.node))
 
     @property
     def target_text(self) -> str:

@@ -11,101 +11,14 @@ from astroid import nodes
 from ddp_lint.finding import Fix, Level, Related
 from ddp_lint.model.evaluation import Evaluations
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.flow import reaching
-from ddp_lint.model.frames import Frame, origins_in, resolve
+from ddp_lint.model.frames import Frame, resolve
 from ddp_lint.model.grad_mode import GradMode
 from ddp_lint.model.gradients import Training
+from ddp_lint.model.histories import Graph, Histories
 from ddp_lint.model.modules import Binding, Unit
-from ddp_lint.model.origins import Api, Code, Made, Origin
 from ddp_lint.model.tree import Node, dotted, is_within, source, walk, walk_scope
 
-#: The graph of a value: freed by a backward of this step but for its nodes, or alive as a whole.
-Graph = Literal["freed", "alive"] | None
-
-_KEEPING = frozenset(
-    [
-        "mean",
-        "sum",
-        "view",
-        "reshape",
-        "squeeze",
-        "unsqueeze",
-        "flatten",
-        "float",
-        "half",
-        "double",
-        "bfloat16",
-        "to",
-        "cuda",
-        "cpu",
-        "clone",
-        "contiguous",
-        "exp",
-        "log",
-        "sqrt",
-        "abs",
-        "pow",
-        "div",
-        "mul",
-        "add",
-        "sub",
-        "clamp",
-        "neg",
-        "max",
-        "min",
-        "norm",
-        "softmax",
-        "log_softmax",
-        "logsumexp",
-        "square",
-        "transpose",
-        "permute",
-        "masked_select",
-        "gather",
-        "index_select",
-        "type_as",
-        "t",
-        "expand",
-        "repeat",
-    ]
-)
-_WITHOUT = frozenset(
-    [
-        "detach",
-        "item",
-        "tolist",
-        "numpy",
-        "argmax",
-        "argmin",
-        "eq",
-        "ne",
-        "lt",
-        "gt",
-        "le",
-        "ge",
-        "size",
-        "dim",
-        "numel",
-        "backward",
-        "sign",
-        "round",
-        "long",
-        "int",
-        "bool",
-        "byte",
-        "isnan",
-        "isfinite",
-        "isinf",
-        "topk",
-        "argsort",
-        "nonzero",
-    ]
-)
-_FUNCTIONS_WITHOUT = frozenset({"argmax", "argmin", "eq", "ne", "isnan", "isfinite", "isinf", "no_grad",
-                                "zeros", "ones", "zeros_like", "ones_like", "empty", "rand", "randn",
-                                "tensor", "arange", "argsort", "topk", "sign", "round", "load"})  # fmt: skip
-_MODULES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module", "engine"})
-_DEEPEST = 8
+_EMPTYING = frozenset({"clear", "pop", "popleft", "popitem", "reset", "reset_meters", "backward"})
 _MOST_CALLS = 4
 
 
@@ -170,7 +83,7 @@ class _Store:
 
 def kept_graphs(evaluations: Evaluations) -> Iterator[Kept]:
     """Graphs that outlive the step that made them."""
-    training, facts = evaluations.training, evaluations.facts
+    training = evaluations.training
     seen: set[Node] = set()
     # A loop that only runs backward passes is a window: what it collects lasts until the step.
     loops = [(update.node, update.unit) for update in training.updates if not update.is_hook]
@@ -191,6 +104,7 @@ class _Iteration:
         self.mode = mode
         self.loop = loop
         self.unit = unit
+        self.histories = Histories(self.facts, mode, loop)
 
     def kept(self) -> Iterator[Kept]:
         frame = Frame(self.unit)
@@ -218,7 +132,7 @@ class _Iteration:
             return
         if self.mode.on_way(store.value, frame) != "on":
             return
-        graph = self.graph(store.value, frame)
+        graph = self.histories.graph(store.value, frame)
         if graph is None:
             return
         node, value = self._handed_over(store, frame)
@@ -230,8 +144,8 @@ class _Iteration:
         for part in walk(store.value):
             if not isinstance(part, nodes.Name):
                 continue
-            for given, at in self._passed(part, frame):
-                if self.graph(given, at) is not None and frame.call is not None:
+            for given, at in self.histories.passed(part, frame):
+                if self.histories.graph(given, at) is not None and frame.call is not None:
                     inner = frame
                     while inner.caller is not None and inner.caller is not at:
                         inner = inner.caller
@@ -270,9 +184,8 @@ class _Iteration:
         for unit in entered:
             for statement in unit.returns:
                 value = statement.value if isinstance(statement, nodes.Return) else statement
-                while isinstance(value, nodes.Subscript):
-                    value = value.value
-                if not isinstance(value, nodes.Attribute) or dotted(value.expr) != unit.self_name:
+                base = source(value).partition("[")[0] if value is not None else ""
+                if base.partition(".")[0] != unit.self_name or base.count(".") != 1:
                     return False
         return bool(entered)
 
@@ -285,9 +198,8 @@ class _Iteration:
         bindings = unit.bindings.get(name, [])
         outside = [b for b in bindings if not is_within(b.node, self.loop)]
         inside = [b for b in bindings if is_within(b.node, self.loop)]
-        if not outside or any(b.path[:1] in (("param",), ("import",)) for b in outside):
-            if not any(b.path == ("param",) for b in outside):
-                return False
+        if not outside or any(b.path == ("import",) for b in outside):
+            return False
         if any(not is_within(b.node, store.node) and not _adds(b) for b in inside):
             return False  # starts anew within the loop
         if self._is_emptied(name) or self._is_bounded(outside):
@@ -302,7 +214,9 @@ class _Iteration:
             at = at.outer
         return None
 
-    def _attribute_outlives(self, holder: nodes.Attribute, store: _Store, frame: Frame) -> bool:
+    def _attribute_outlives(
+        self, holder: nodes.Attribute | nodes.AssignAttr, store: _Store, frame: Frame
+    ) -> bool:
         if isinstance(holder.expr, nodes.Name) and frame.caller is None:
             bindings = frame.unit.bindings.get(holder.expr.name, [])
             inside = [b for b in bindings if is_within(b.node, self.loop)]
@@ -316,16 +230,13 @@ class _Iteration:
         for happening in self._happenings:
             node = happening.node
             if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute):
-                if node.func.attrname in ("clear", "pop", "popleft", "popitem"):
-                    if dotted(node.func.expr).rpartition(".")[2] == name:
-                        return True
-                if node.func.attrname in ("reset", "reset_meters", "backward"):
-                    if dotted(node.func.expr).rpartition(".")[2] == name:
-                        return True
-            if isinstance(node, nodes.Delete) and any(
-                name in (source(t).partition("[")[0].rpartition(".")[2],) for t in node.targets
-            ):
-                return True
+                empties = node.func.attrname in _EMPTYING
+                if empties and dotted(node.func.expr).rpartition(".")[2] == name:
+                    return True
+            elif isinstance(node, nodes.Delete):
+                deleted = {source(t).partition("[")[0].rpartition(".")[2] for t in node.targets}
+                if name in deleted:
+                    return True
         return False
 
     def _is_reset(self, attribute: str, store: _Store) -> bool:
@@ -353,203 +264,6 @@ class _Iteration:
             for b in bindings
         )
 
-    # -- values -----------------------------------------------------------------------------
-
-    def graph(self, node: Node, frame: Frame, depth: int = 0) -> Graph:
-        """Whether a value carries a graph, for certain."""
-        if depth > _DEEPEST:
-            return None
-        match node:
-            case nodes.Name():
-                return self._of_name(node, frame, depth)
-            case nodes.BinOp(left=left, right=right) if node.op in ("+", "-", "*", "/", "**", "@"):
-                return _joined(
-                    self.graph(left, frame, depth + 1), self.graph(right, frame, depth + 1)
-                )
-            case nodes.UnaryOp(operand=operand) if node.op != "not":
-                return self.graph(operand, frame, depth + 1)
-            case nodes.Subscript(value=value, slice=part):
-                name = getattr(part, "value", 0)
-                if isinstance(name, str) and "loss" not in name:
-                    return None  # one of several outputs, of which not all have a graph
-                return self.graph(value, frame, depth + 1)
-            case nodes.Attribute(attrname=name, expr=expr):
-                if name == "loss" or "loss" in name or name in ("logits", "last_hidden_state"):
-                    return self.graph(expr, frame, depth + 1)
-                return None
-            case nodes.IfExp(body=body, orelse=orelse):
-                one, other = (
-                    self.graph(body, frame, depth + 1),
-                    self.graph(orelse, frame, depth + 1),
-                )
-                return _joined(one, other) if one and other else None
-            case nodes.Call():
-                return self._of_call(node, frame, depth)
-        return None
-
-    def _passed(self, name: nodes.Name, frame: Frame) -> Iterator[tuple[Node, Frame]]:
-        """What the calls on this way pass for a parameter, also through ``**values``."""
-        written = resolve(name, frame)
-        if written.frame is not frame and written.node is not name:
-            yield written.node, written.frame
-            return
-        if frame.call is None or frame.caller is None:
-            return
-        for binding in (
-            reaching(frame.unit, name.name, name) if name.name in frame.unit.bindings else []
-        ):
-            items = binding.value
-            if binding.path[:1] == ("iter",) and isinstance(items, nodes.Call):
-                receiver = getattr(items.func, "expr", None)
-                if isinstance(receiver, nodes.Name) and frame.unit.is_function:
-                    if receiver.name == frame.unit.node.args.kwarg:
-                        named = frame.unit.parameters
-                        for keyword in frame.call.keywords:
-                            if keyword.arg is not None and keyword.arg not in named:
-                                yield keyword.value, frame.caller
-
-    def _of_name(self, node: nodes.Name, frame: Frame, depth: int) -> Graph:
-        passed = list(self._passed(node, frame))
-        if passed:
-            graphs = [self.graph(given, at, depth + 1) for given, at in passed]
-            return next((g for g in graphs if g is not None), None)
-        unit = frame.unit
-        if node.name not in unit.bindings:
-            return None
-        bindings = reaching(unit, node.name, node)
-        if any(b.path[:1] in (("param",), ("import",), ("iter",)) for b in bindings):
-            return "freed" if self._is_propagated(node.name, unit, bindings) else None
-        found: set[Graph] = set()
-        for binding in bindings:
-            if binding.value is None or isinstance(binding.value, nodes.Const):
-                continue
-            if is_within(node, binding.value) and not is_within(binding.node, self.loop):
-                continue
-            found.add(self._of_binding(binding, frame, depth))
-        if None in found or not found:
-            return "freed" if found and self._is_propagated(node.name, unit, bindings) else None
-        if self._is_propagated(node.name, unit, bindings):
-            return "freed"
-        return "alive" if "alive" in found else "freed"
-
-    def _is_propagated(self, name: str, unit: Unit, bindings: list[Binding]) -> bool:
-        """Itself, or a term of what, a backward of this step runs on; or it went into that."""
-        if any(_is_number(b.value) for b in bindings if b.value is not None and b.path == ()):
-            return False
-        if name in self.facts.tensors.backpropagated(unit):
-            return True
-        computed = all(b.path == () and isinstance(b.value, nodes.Call) for b in bindings)
-        return (
-            computed
-            and name in self.facts.tensors.feeding_backward(unit)
-            and any(
-                self._is_model(call.func, Frame(unit))
-                for b in bindings
-                if b.value is not None
-                for call in [b.value]
-                if isinstance(call, nodes.Call)
-            )
-        )
-
-    def _of_binding(self, binding: Binding, frame: Frame, depth: int) -> Graph:
-        value = binding.value
-        assert value is not None
-        if self.mode.on_way(binding.node, frame) != "on":
-            return None
-        if isinstance(value, nodes.AugAssign):
-            return self.graph(value.value, frame, depth + 1)
-        if binding.path == ():
-            return self.graph(value, frame, depth + 1)
-        if isinstance(value, nodes.Call) and isinstance(binding.path[0], int):
-            return self._of_call(value, frame, depth, binding.path[0])
-        return None
-
-    def _of_call(
-        self, call: nodes.Call, frame: Frame, depth: int, part: int | None = None
-    ) -> Graph:
-        func = call.func
-        names = self.facts.names(call)
-        if isinstance(func, nodes.Attribute) and not names:
-            if func.attrname in _WITHOUT:
-                return None
-            if func.attrname in _KEEPING:
-                return self.graph(func.expr, frame, depth + 1)
-        if self._is_model(func, frame):
-            if part is not None and part > 0:
-                return None  # which of several outputs carry a graph is not known
-            return "alive"
-        if any(name.startswith(("torch.", "einops.")) for name in names):
-            if dotted(func).rpartition(".")[2] in _FUNCTIONS_WITHOUT or not call.args:
-                return None
-            return self._of_arguments(call, frame, depth)
-        if self._is_criterion(func, frame):
-            return self._of_arguments(call, frame, depth)
-        return self._returned(call, frame, depth, part)
-
-    def _of_arguments(self, call: nodes.Call, frame: Frame, depth: int) -> Graph:
-        found: Graph = None
-        for argument in call.args:
-            parts = argument.elts if isinstance(argument, nodes.List | nodes.Tuple) else [argument]
-            for part in parts:
-                found = _joined(found, self.graph(part, frame, depth + 1))
-        return found
-
-    def _is_model(self, func: Node, frame: Frame) -> bool:
-        """A module with parameters of its own: what it gives carries a graph."""
-        if not isinstance(func, nodes.Name | nodes.Attribute):
-            return False
-        origins = origins_in(self.facts.graph, func, frame)
-        roles = {self.facts.roles.role(o) for o in origins}
-        return bool(origins) and roles <= _MODULES and not any(map(_is_loss, origins))
-
-    def _is_criterion(self, func: Node, frame: Frame) -> bool:
-        origins = origins_in(self.facts.graph, func, frame)
-        return bool(origins) and all(map(_is_loss, origins))
-
-    def _returned(self, call: nodes.Call, frame: Frame, depth: int, part: int | None) -> Graph:
-        """What every return of the functions entered carries."""
-        found: set[Graph] = set()
-        for origin in self.facts.origins(call.func):
-            if (
-                not isinstance(origin, Code)
-                or frame.enters(origin.unit)
-                or origin.unit.is_generator
-            ):
-                return None
-            inner = Frame(origin.unit, "", call, frame)
-            for statement in origin.unit.returns:
-                value = statement.value if isinstance(statement, nodes.Return) else statement
-                if value is None or self.mode.on_way(value, inner) != "on":
-                    return None
-                if part is not None:
-                    if not isinstance(value, nodes.Tuple) or part >= len(value.elts):
-                        return None
-                    value = value.elts[part]
-                found.add(self.graph(value, inner, depth + 1))
-        if not found or None in found:
-            return None
-        return "alive" if "alive" in found else "freed"
-
-
-def _joined(one: Graph, other: Graph) -> Graph:
-    if "alive" in (one, other):
-        return "alive"
-    return one or other
-
-
-def _is_loss(origin: Origin) -> bool:
-    name = getattr(origin, "name", getattr(getattr(origin, "cls", None), "name", ""))
-    return isinstance(origin, Made | Api) and str(name).endswith("Loss")
-
-
-def _is_number(value: Node | None) -> bool:
-    """``x = loss.item()``."""
-    return (
-        isinstance(value, nodes.Call)
-        and isinstance(value.func, nodes.Attribute)
-        and value.func.attrname in ("item", "detach", "cpu", "tolist")
-    )
-
 
 def _adds(binding: Binding) -> bool:
     """A binding that goes on from what the name held before."""
@@ -560,7 +274,7 @@ def _adds(binding: Binding) -> bool:
     )
 
 
-# -- statements that add to something ---------------------------------------------------------------
+# -- statements that add to something ---------------------------------------------------------
 
 
 def _stores(node: Node) -> Iterator[_Store]:

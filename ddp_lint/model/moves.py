@@ -42,12 +42,13 @@ _OTHER_CLIPS = frozenset(
     }
 )
 _METHODS = frozenset(
-    {"backward", "manual_backward", "step", "update", "unscale_", "unscale_gradients", "zero_grad", "zero_",
-     "clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "clip_gradients", "mul_", "div_",
-     "scale_grads", "clip_grads"}
+    {"backward", "manual_backward", "step", "update", "unscale_", "unscale_gradients", "zero_grad",
+     "zero_", "clip_grad_norm_", "clip_grad_norm", "clip_grad_value_", "clip_gradients", "mul_",
+     "div_", "scale_grads", "clip_grads"}
 )  # fmt: skip
-_RESCALING_WORDS = ("scale_grad", "multiply_grad", "rescale", "normalize_grad", "divide_grad", "average_grad",
-                    "unscale_grad", "sync_grad", "reduce_grad", "process_grad")  # fmt: skip
+_RESCALING_WORDS = ("scale_grad", "multiply_grad", "rescale", "normalize_grad", "divide_grad",
+                    "average_grad", "unscale_grad", "sync_grad", "reduce_grad",
+                    "process_grad")  # fmt: skip
 _FUNCTIONS = (
     CLIPS
     | _OTHER_CLIPS
@@ -145,7 +146,7 @@ class Moves:
     def _read(self, node: Node) -> Iterator[Move]:
         if isinstance(node, nodes.Call):
             yield from self._read_call(node)
-        elif isinstance(node, nodes.Assign | nodes.AugAssign | nodes.AnnAssign | nodes.Delete):
+        else:
             yield from _read_store(node)
 
     def _read_call(self, call: nodes.Call) -> Iterator[Move]:
@@ -160,6 +161,7 @@ class Moves:
         if self.facts.steps.is_backward(call):
             yield self._backward(call)
             return
+        assert isinstance(func, nodes.Attribute)
         receiver = func.expr
         entered = self.facts.graph.targets_of(call)
         roles = self.facts.roles_of(receiver)
@@ -211,9 +213,10 @@ class Moves:
                 yield self._backward(call)
         elif names & {"torch._foreach_mul_", "torch._foreach_div_"}:
             yield Move("rescale", call, "hand")
-        elif any(word in name for word in _RESCALING_WORDS):
-            if not self.facts.graph.targets_of(call):
-                yield Move("rescale", call, "own")
+        elif any(word in name for word in _RESCALING_WORDS) and not (
+            self.facts.graph.targets_of(call)
+        ):
+            yield Move("rescale", call, "own")
 
     def _is_native_scaler(self, call: nodes.Call) -> bool:
         return (
@@ -239,9 +242,9 @@ class Moves:
                 return Move("backward", call, "engine", call.args[0], func.expr)
             if roles & {"accelerator", "fabric"} or func.attrname == "manual_backward":
                 return Move("backward", call, "accelerator", call.args[0], func.expr)
-            if loss_of(call) is call.args[0] and not isinstance(func.expr, nodes.Call):
-                if not self.facts.names(call):
-                    return Move("backward", call, "own", call.args[0], func.expr)
+            owned = loss_of(call) is call.args[0] and not isinstance(func.expr, nodes.Call)
+            if owned and not self.facts.names(call):
+                return Move("backward", call, "own", call.args[0], func.expr)
         return Move("backward", call, "plain", _propagated(call))
 
     def _step(self, call: nodes.Call, receiver: Node, roles: frozenset[str]) -> Iterator[Move]:
@@ -359,8 +362,8 @@ def _is_gradient(node: Node) -> bool:
     at = node
     while isinstance(at, nodes.Attribute) and at.attrname == "data":
         at = at.expr
-    if isinstance(at, nodes.Call) and getattr(at.func, "attrname", "") in ("detach", "detach_"):
-        at = at.func.expr
+    if isinstance(at, nodes.Call) and isinstance(at.func, nodes.Attribute):
+        at = at.func.expr if at.func.attrname in ("detach", "detach_") else at
     name = getattr(at, "attrname", getattr(at, "name", ""))
     return name in ("grad", "grads", "gradient", "main_grad")
 
@@ -373,33 +376,34 @@ def _parameter_of(gradient: Node) -> Node | None:
 
 
 def _read_store(statement: Node) -> Iterator[Move]:
-    if isinstance(statement, nodes.AugAssign):
-        targets = [statement.target]
-    elif isinstance(statement, nodes.AnnAssign):
-        targets = [statement.target] if statement.value is not None else []
-    else:
-        targets = list(statement.targets)
-    for target in targets:
-        gradient = target
-        while isinstance(gradient, nodes.AssignAttr | nodes.DelAttr | nodes.Attribute) and (
-            gradient.attrname == "data"
-        ):
-            gradient = gradient.expr
-        if getattr(gradient, "attrname", "") not in ("grad", "main_grad"):
-            continue
-        if isinstance(statement, nodes.AugAssign):
-            if statement.op in ("*=", "/="):
+    match statement:
+        case nodes.AugAssign(target=target, op=op):
+            gradient = _stored_gradient(target)
+            if gradient is not None and op in ("*=", "/="):
                 yield Move("rescale", statement, "hand", gradient.expr)
-        elif isinstance(statement, nodes.Delete) or _is_nothing(statement.value):
-            yield Move("clear", statement, "hand", gradient.expr)
-        elif _mentions_gradient(statement.value):
-            yield Move("rescale", statement, "hand", gradient.expr)
-        else:
-            yield Move("clear", statement, "hand", gradient.expr)
+        case nodes.Delete(targets=targets):
+            for deleted in targets:
+                gradient = _stored_gradient(deleted)
+                if gradient is not None:
+                    yield Move("clear", statement, "hand", gradient.expr)
+        case nodes.Assign(targets=targets, value=value):
+            for stored in targets:
+                gradient = _stored_gradient(stored)
+                if gradient is not None:
+                    kind: Kind = "rescale" if _mentions_gradient(value) else "clear"
+                    yield Move(kind, statement, "hand", gradient.expr)
 
 
-def _is_nothing(value: Node) -> bool:
-    return isinstance(value, nodes.Const) and value.value is None
+def _stored_gradient(
+    target: Node,
+) -> nodes.AssignAttr | nodes.DelAttr | nodes.Attribute | None:
+    """``p.grad`` of ``p.grad = ...`` or ``p.grad.data = ...``."""
+    at = target
+    while isinstance(at, nodes.AssignAttr | nodes.DelAttr | nodes.Attribute):
+        if at.attrname != "data":
+            return at if at.attrname in ("grad", "main_grad") else None
+        at = at.expr
+    return None
 
 
 def _mentions_gradient(value: Node) -> bool:

@@ -21,7 +21,7 @@ from ddp_lint.model.gradients import Training, Update, Window
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Api, Folder, Instance, Made, Member, Origin, Result
 from ddp_lint.model.tree import Node, is_within, source, statement, walk
-from ddp_lint.model.ways import Event
+from ddp_lint.model.ways import Event, body_of
 
 _WRAPPED = frozenset({"ddp", "prepared module"})
 _OWN_AFFAIR = frozenset({"fsdp", "engine"})
@@ -29,7 +29,7 @@ _SWITCHES = frozenset({"no_sync", "no_backward_sync", "require_backward_grad_syn
                        "set_requires_gradient_sync", "set_is_last_backward"})  # fmt: skip
 
 
-# -- without no_sync -------------------------------------------------------------------------------
+# -- without no_sync --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -206,9 +206,7 @@ class _Iteration:
         """The wrapped model that averages after each backward; None where nothing does, where
         something tells it when to, or where that cannot be known."""
         found: Node | None = None
-        for happening in self.facts.steps.happenings(
-            list(self.update.node.body), self.update.unit
-        ):
+        for happening in self.facts.steps.happenings(body_of(self.update.node), self.update.unit):
             node = happening.node
             if _is_switch(node):
                 return None
@@ -246,7 +244,7 @@ class _Iteration:
         return None
 
     def _averages_otherwise(self, model: Node) -> bool:
-        """apex with ``delay_allreduce``, and the plugins of Accelerate, average in their own way."""
+        """apex with ``delay_allreduce`` and the plugins of Accelerate average their own way."""
         made = [o for o in self.facts.origins(model) if isinstance(o, Made)]
         flags = [_keywords(o.call) for o in made if self.facts.roles.role(o) == "ddp"]
         if any(_is_true(given.get("delay_allreduce")) for given in flags):
@@ -285,7 +283,7 @@ def _is_switch(node: Node) -> bool:
     return name in _SWITCHES
 
 
-# -- too late --------------------------------------------------------------------------------------
+# -- too late ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -444,15 +442,18 @@ class _Making:
                 return True
             if isinstance(part, nodes.Name) and part.name in self.frame.unit.bindings:
                 for binding in reaching(self.frame.unit, part.name, part):
-                    if binding.value is not None and binding.path[:1] not in (
-                        ("param",),
-                        ("import",),
-                        ("iter",),
+                    if (
+                        binding.value is not None
+                        and binding.path[:1]
+                        not in (
+                            ("param",),
+                            ("import",),
+                            ("iter",),
+                        )
+                        and binding.value is not value
+                        and self._is_made_of_forward(binding.value, depth + 1)
                     ):
-                        if binding.value is not value and self._is_made_of_forward(
-                            binding.value, depth + 1
-                        ):
-                            return True
+                        return True
         return False
 
     def _is_forward(self, call: nodes.Call) -> bool:
@@ -492,7 +493,23 @@ class _Making:
 
 
 _TENSOR_METHODS = frozenset(
-    "mean sum view reshape squeeze unsqueeze flatten float half to cuda div mul detach item".split()
+    [
+        "mean",
+        "sum",
+        "view",
+        "reshape",
+        "squeeze",
+        "unsqueeze",
+        "flatten",
+        "float",
+        "half",
+        "to",
+        "cuda",
+        "div",
+        "mul",
+        "detach",
+        "item",
+    ]
 )
 
 

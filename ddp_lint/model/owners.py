@@ -12,14 +12,14 @@ from astroid import nodes
 
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
-from ddp_lint.model.frames import Frame, key, origins_in, resolve
+from ddp_lint.model.frames import Frame, elements, entries, key, origins_in, resolve
 from ddp_lint.model.origins import Instance, Item, Made, Member, Origin, Param, Result, Unknown
 from ddp_lint.model.torch_api import ROLES, WRAPPERS
 from ddp_lint.model.tree import COMPREHENSIONS, Node
 from ddp_lint.model.ways import Event
 
-_PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters", "get_parameters",
-                         "optim_parameters", "param_groups"})  # fmt: skip
+_PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters",
+                         "get_parameters", "optim_parameters", "param_groups"})  # fmt: skip
 _MODULES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module", "lightning module"})
 _OPTIMIZERS = frozenset({"optimizer", "prepared optimizer"})
 _DEEPEST = 5
@@ -135,11 +135,11 @@ class Owners:
             case nodes.Attribute(attrname="param_groups" | "params", expr=inner):
                 return self._of_object(inner, frame)
             case nodes.List() | nodes.Tuple():
-                return self._together(node.elts, frame, depth)
+                return self._together(elements(node), frame, depth)
             case nodes.Starred(value=inner):
                 return self.sources(inner, frame, depth + 1)
             case nodes.Dict():
-                values = [v for k, v in node.items if getattr(k, "value", "") == "params"]
+                values = [v for k, v in entries(node) if getattr(k, "value", "") == "params"]
                 return self._together(values, frame, depth)
             case nodes.BinOp(op="+"):
                 return self._together([node.left, node.right], frame, depth)

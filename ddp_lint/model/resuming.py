@@ -9,7 +9,7 @@ from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.frames import Frame, origins_in, resolve
+from ddp_lint.model.frames import Frame, entries, origins_in, resolve
 from ddp_lint.model.gradients import Training
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Instance, Made, Origins
@@ -86,11 +86,13 @@ def lost_scalers(training: Training) -> Iterator[ScalerLost]:
         for step, stepped, scalers in pairs:
             made = [o.call for o in scalers if isinstance(o, Made)]
             if stepped & optimizers and made and not scalers & kept:
-                yield ScalerLost(facts, call, step, made[0], (found.displays or [None])[0])
+                yield ScalerLost(
+                    facts, call, step, made[0], found.displays[0] if found.displays else None
+                )
                 break
 
 
-# -- which scaler steps which optimizer -----------------------------------------------------------
+# -- which scaler steps which optimizer -------------------------------------------------------
 
 
 def _pairs(training: Training) -> Iterator[tuple[Event, Origins, Origins]]:
@@ -138,7 +140,7 @@ def _scalers_kept(facts: Facts) -> Origins:
     return frozenset(found)  # type: ignore[arg-type]
 
 
-# -- what is in a checkpoint ------------------------------------------------------------------------
+# -- what is in a checkpoint ------------------------------------------------------------------
 
 
 def _optimizers_in(facts: Facts, found: Contents) -> Origins:
@@ -156,9 +158,12 @@ def _optimizers_in(facts: Facts, found: Contents) -> Origins:
             optimizers.update(origins)
         elif roles & _MODULES:
             model = True
-        elif "scaler" in roles or any(isinstance(o, Instance) for o in origins):
-            return frozenset()
-        elif "scaler" in dotted(receiver) or "amp" in dotted(receiver):
+        elif (
+            "scaler" in roles
+            or any(isinstance(o, Instance) for o in origins)
+            or "scaler" in dotted(receiver)
+            or "amp" in dotted(receiver)
+        ):
             return frozenset()
     return frozenset(optimizers) if model else frozenset()  # type: ignore[arg-type]
 
@@ -184,7 +189,7 @@ def _collect(
     match node:
         case nodes.Dict():
             found.displays.append(node)
-            for name, value in node.items:
+            for name, value in entries(node):
                 if isinstance(name, nodes.DictUnpack):
                     _collect(facts, value, unit, found, seen, depth + 1)
                 else:
@@ -199,9 +204,9 @@ def _collect(
                 found.complete = False
             for target in entered:
                 for statement in target.returns:
-                    value = statement.value if isinstance(statement, nodes.Return) else statement
-                    if value is not None:
-                        _collect(facts, value, target, found, seen, depth + 1)
+                    given = statement.value if isinstance(statement, nodes.Return) else statement
+                    if given is not None:
+                        _collect(facts, given, target, found, seen, depth + 1)
         case nodes.Name():
             _collect_name(facts, node, unit, found, seen, depth)
         case _:
@@ -254,7 +259,7 @@ def _collect_passed(
             _collect(facts, given, site.caller, found, seen, depth + 1)
 
 
-# -- mending ----------------------------------------------------------------------------------------
+# -- mending ----------------------------------------------------------------------------------
 
 
 def _name_of(facts: Facts, scaler: nodes.Call, place: Node) -> str | None:

@@ -56,7 +56,9 @@ def _constant(facts: Facts, node: Node) -> bool | None:
     """The truth of an expression that has one value, written in the program."""
     origins = facts.origins(node)
     truths = {
-        bool(o.node.value) if isinstance(o, Expression) and isinstance(o.node, nodes.Const) else None
+        bool(o.node.value)
+        if isinstance(o, Expression) and isinstance(o.node, nodes.Const)
+        else None
         for o in origins
     }
     return truths.pop() if len(truths) == 1 else None
@@ -64,10 +66,16 @@ def _constant(facts: Facts, node: Node) -> bool | None:
 
 def is_scaled(training: Training, backward: Event) -> bool:
     found = scale_call(training, backward)
-    return found is not None and not is_off(training.facts, found[0].func.expr)
+    return found is not None and not is_off(training.facts, scaler_of(found[0]))
 
 
-# -- clipped while scaled ------------------------------------------------------------------------
+def scaler_of(scale: nodes.Call) -> Node:
+    """``scaler`` of ``scaler.scale(loss)``."""
+    assert isinstance(scale.func, nodes.Attribute)
+    return scale.func.expr
+
+
+# -- clipped while scaled ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -113,8 +121,8 @@ class ScaledClip(UpdateSpot):
         gone = self.facts.delete(late.node)
         if gone is None:
             return None
-        edits = (self.facts.insert_before(self.node, text), gone)
-        return Fix(f"Move `{text}` before the clip", edits, safe=True)
+        moved = (self.facts.insert_before(self.node, text), gone)
+        return Fix(f"Move `{text}` before the clip", moved, safe=True)
 
 
 def clips_of_scaled(training: Training) -> Iterator[ScaledClip]:
@@ -189,7 +197,7 @@ def _still_scaled(training: Training, before: tuple[Event, ...], clip: Event, st
     return False
 
 
-# -- half used -----------------------------------------------------------------------------------
+# -- half used --------------------------------------------------------------------------------
 
 Half = Literal["plain step", "steps twice", "no update", "never scaled", "update between"]
 
@@ -245,7 +253,7 @@ def _plain_step(training: Training, update: Update, way: Way, index: int) -> Ite
     step = way.events[index]
     assert step.move.target is not None
     owners = training.owners
-    backwards = []
+    backwards: list[Event] = []
     for event in reversed(way.events[:index]):
         kind, target = event.move.kind, event.move.target
         if kind in ("rescale", "unscale"):
@@ -269,7 +277,7 @@ def _plain_step(training: Training, update: Update, way: Way, index: int) -> Ite
     if backwards and all(is_scaled(training, b) for b in backwards):
         found = scale_call(training, backwards[0])
         assert found is not None
-        yield HalfUse(training.facts, step.node, update, step, "plain step", found[0].func.expr)
+        yield HalfUse(training.facts, step.node, update, step, "plain step", scaler_of(found[0]))
 
 
 def _steps_its_own_way(training: Training, step: Event) -> bool:

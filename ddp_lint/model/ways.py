@@ -18,8 +18,8 @@ from ddp_lint.model.flow import Condition, conditions, loops_around, with_items
 from ddp_lint.model.frames import Frame, key, resolve
 from ddp_lint.model.modules import Class, Unit
 from ddp_lint.model.moves import Move, Moves
-from ddp_lint.model.origins import Code, Instance
-from ddp_lint.model.tree import LOOPS, Node, dotted, is_within, walk_scope
+from ddp_lint.model.origins import Instance
+from ddp_lint.model.tree import Node, dotted, is_within, walk_scope
 
 MOST_WAYS = 96
 DEEPEST = 8
@@ -64,7 +64,7 @@ class Event:
 
     @cached_property
     def contexts(self) -> tuple[tuple[Node, nodes.With, Frame], ...]:
-        """The context managers within which it happens, innermost first, each with its ``with``."""
+        """The context managers around it, innermost first, each with its ``with``."""
         return tuple(
             (context, region, frame)
             for node, frame in self._path()
@@ -78,6 +78,12 @@ class Event:
             yield node, frame
             if frame.call is not None:
                 node = frame.call
+
+
+def body_of(node: Node) -> list[Node]:
+    """The statements of a loop or function; of a lambda its expression."""
+    body = getattr(node, "body", [])
+    return list(body) if isinstance(body, list) else [body]
 
 
 def _inside(node: Node, loop: Node) -> bool:
@@ -135,7 +141,7 @@ class Walker:
             states = [Way()]
             if isinstance(loop, nodes.While):
                 states = self._expression(loop.test, frame, states)
-            found.extend(self._block(list(loop.body), frame, states))
+            found.extend(self._block(body_of(loop), frame, states))
         return tuple(_distinct(found))
 
     def _classes_of_self(self, unit: Unit) -> list[Class | None]:
@@ -353,11 +359,11 @@ class Walker:
         return found
 
     def _enter(self, frame: Frame, states: list[Way]) -> list[Way]:
-        body = frame.unit.node.body
-        if isinstance(body, list):
+        body = body_of(frame.unit.node)
+        if isinstance(frame.unit.node, nodes.FunctionDef):
             states = self._block(body, frame, states)
             return [replace(s, end="") if s.end == "return" else s for s in states]
-        return self._expression(body, frame, states)
+        return self._expression(body[0], frame, states)
 
     def _frame(
         self,
@@ -535,4 +541,4 @@ def _distinct(states: list[Way]) -> list[Way]:
     return list(shorter.values())[:MOST_WAYS]
 
 
-__all__ = ["LOOPS", "Event", "Walker", "Way"]
+__all__ = ["Event", "Walker", "Way", "body_of"]

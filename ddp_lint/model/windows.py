@@ -23,7 +23,9 @@ from ddp_lint.model.ways import Event
 _ANSWERS = frozenset(
     {"sync_gradients", "is_gradient_accumulation_boundary", "is_accumulation_boundary"}
 )
-_GETTERS = frozenset({"next", "get_batch", "next_batch", "get_next_batch", "sample_batch", "__next__"})
+_GETTERS = frozenset(
+    {"next", "get_batch", "next_batch", "get_next_batch", "sample_batch", "__next__"}
+)
 _DEEPEST = 5
 
 Certainty = Literal["certain", "likely"]
@@ -120,7 +122,7 @@ class Gates:
         if node.name not in unit.bindings:
             return None
         for binding in reaching(unit, node.name, node):
-            if binding.path == () and _is_decision(binding.value):
+            if binding.value is not None and binding.path == () and _is_decision(binding.value):
                 found = self._search(binding.value, frame, loop, depth + 1)
                 if found is not None:
                     return found
@@ -146,7 +148,7 @@ class Gates:
         for unit in self.facts.graph.targets_of(call):
             for statement in unit.returns:
                 value = statement.value if isinstance(statement, nodes.Return) else statement
-                if _is_decision(value):
+                if value is not None and _is_decision(value):
                     found = self._search(value, Frame(unit), loop, depth + 1)
                     if found is not None:
                         return found
@@ -171,6 +173,8 @@ class Gates:
     def _stores(self, counter: Node, frame: Frame) -> list[Binding]:
         if isinstance(counter, nodes.Name):
             return list(frame.unit.bindings.get(counter.name, ()))
+        if not isinstance(counter, nodes.Attribute):
+            return []
         module = self.facts.values.module_of(counter)
         text = key(counter, Frame(frame.unit))
         return [
@@ -215,7 +219,7 @@ def _is_callee(node: Node) -> bool:
     return isinstance(node.parent, nodes.Call) and node.parent.func is node
 
 
-# -- windows that are a loop -------------------------------------------------------------------
+# -- windows that are a loop ------------------------------------------------------------------
 
 
 def takes_other_data(facts: Facts, loop: Node) -> Certainty | None:
@@ -255,9 +259,9 @@ def _is_handed_on(facts: Facts, loop: nodes.For, targets: set[str]) -> bool:
         parent = node.parent
         if _is_callee(node) or facts.roles_of(node):
             return False
-        if isinstance(parent, nodes.Attribute) and _is_callee(parent):
-            if parent.attrname in ("backward", "step", "zero_grad", "parameters", "train"):
-                return False
+        method = parent.attrname if isinstance(parent, nodes.Attribute) else ""
+        if method in ("backward", "step", "zero_grad", "parameters", "train"):
+            return False
         if isinstance(parent, nodes.Call) and node in parent.args:
             entered = facts.graph.targets_of(parent)
             handed = handed or any(facts.steps.reaches_backward(unit) for unit in entered)
@@ -280,10 +284,11 @@ def _indexes(node: nodes.Subscript, targets: set[str], loop: Node) -> bool:
     if names & targets:
         return _is_data(node, loop)
     for inside in walk_scope(loop):
-        if isinstance(inside, nodes.Assign) and isinstance(inside.targets[0], nodes.AssignName):
-            if inside.targets[0].name in names and targets & {
-                n.name for n in walk(inside.value) if isinstance(n, nodes.Name)
-            }:
+        if not isinstance(inside, nodes.Assign):
+            continue
+        if isinstance(inside.targets[0], nodes.AssignName) and inside.targets[0].name in names:
+            used = {n.name for n in walk(inside.value) if isinstance(n, nodes.Name)}
+            if targets & used:
                 return _is_data(node, loop)
     return False
 

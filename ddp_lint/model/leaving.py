@@ -102,7 +102,9 @@ def _of_loop(facts: Facts, loop: StepLoop) -> Iterator[LocalExit]:
 
 def _leaves(happening: Happening, loop: StepLoop) -> bool:
     node = happening.node
-    if isinstance(node, nodes.Raise | nodes.Assert):
+    if isinstance(node, nodes.Raise):
+        return "NotImplemented" not in node.as_string()
+    if isinstance(node, nodes.Assert):
         return True
     if isinstance(node, nodes.Continue | nodes.Break):
         return not happening.chain and next(loops_around(node), None) is loop.node
@@ -201,6 +203,8 @@ def _local_test(facts: Facts, loop: StepLoop, happening: Happening) -> Node | No
                 continue
             if condition.exit is not None:
                 continue  # another statement leaves there
+            if facts.guards.depends_on_rank(condition.test):
+                continue  # a guard, which is another matter
             if locality.of(condition.test, frame) == "local":
                 return condition.test
     return None

@@ -20,8 +20,9 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.modules import Binding
+from ddp_lint.model.tensors import loss_of
 from ddp_lint.model.torch_api import CLIPS, COLLECTIVES
-from ddp_lint.model.tree import Node, dotted, position
+from ddp_lint.model.tree import Node, dotted, position, walk
 
 Local = Literal["local", "equal", "reduced"] | None
 
@@ -37,6 +38,9 @@ _SAME_ATTRIBUTES = frozenset(
 _PASSING = ("torch.", "math.", "numpy.", "builtins.")
 _MODULES = frozenset({"module", "ddp", "dp", "fsdp", "prepared module", "engine",
                       "lightning module"})  # fmt: skip
+#: What all ranks keep in step: they see the same gradients and count the same steps.
+_KEPT_EQUAL = _MODULES | {"optimizer", "scheduler", "own scheduler", "scaler", "native scaler", "ema",
+                          "prepared optimizer", "engine optimizer"}  # fmt: skip
 _LOADERS = frozenset({"loader", "prepared loader", "engine loader"})
 #: What a helper outside the project is called that makes a value equal on all ranks.
 _REDUCING = re.compile(r"reduce|gather|broadcast|sync|average_over|mean_over|all_ranks", re.I)
@@ -67,7 +71,7 @@ class Locality:
             case nodes.UnaryOp():
                 return self.of(node.operand, frame, depth + 1)
             case nodes.IfExp():
-                return self._any([node.test, node.body, node.orelse], frame, depth)
+                return self._any([node.body, node.orelse], frame, depth)
             case nodes.NamedExpr() | nodes.Starred() | nodes.Await():
                 return self.of(node.value, frame, depth + 1)
             case nodes.AugAssign():
@@ -85,6 +89,8 @@ class Locality:
             case nodes.Call():
                 return self._call(node, frame, depth)
             case nodes.Attribute():
+                if self._roles(node, frame) & _KEPT_EQUAL:
+                    return "equal"
                 if node.attrname in _SAME_ATTRIBUTES:
                     return "reduced" if node.attrname == "grad" else "equal"
                 return self.of(node.expr, frame, depth + 1)
@@ -141,11 +147,12 @@ class Locality:
             return self.of(call.func.expr, frame, depth + 1)
         return None
 
+    def _roles(self, node: Node, frame: Frame) -> set[str]:
+        origins = origins_in(self.facts.graph, node, frame)
+        return {self.facts.roles.role(origin) for origin in origins}
+
     def _is_forward(self, func: Node, frame: Frame) -> bool:
-        return any(
-            self.facts.roles.role(origin) in _MODULES
-            for origin in origins_in(self.facts.graph, func, frame)
-        )
+        return bool(self._roles(func, frame) & _MODULES)
 
     # -- names ------------------------------------------------------------------------------
 
@@ -155,6 +162,8 @@ class Locality:
         written = resolve(node, frame)
         if written.node is not node:
             return self.of(written.node, written.frame, depth + 1)
+        if self._roles(node, frame) & _KEPT_EQUAL:
+            return "equal"
         unit = frame.unit
         if node.name not in unit.bindings:
             return None
@@ -169,8 +178,13 @@ class Locality:
     def _is_backpropagated(self, node: nodes.Name) -> bool:
         """A loss that nothing is known of is this rank's own."""
         unit = self.facts.values.unit_of(node)
-        return node.name in self.facts.tensors.backpropagated(unit) and not any(
-            binding.path[:1] == ("param",) for binding in unit.bindings[node.name]
+        if any(binding.path[:1] == ("param",) for binding in unit.bindings[node.name]):
+            return False
+        return any(
+            isinstance(name, nodes.Name) and name.name == node.name
+            for call in unit.calls
+            if self.facts.steps.is_backward(call)
+            for name in walk(loss_of(call))
         )
 
     def _bound(self, binding: Binding, frame: Frame, depth: int) -> Local:
@@ -200,11 +214,7 @@ class Locality:
             if name in ("tqdm", "iter", "islice") and iterable.args:
                 return self._iterated(iterable.args[0], path, binding, frame, depth)
         written = resolve(iterable, frame)
-        roles = {
-            self.facts.roles.role(origin)
-            for origin in origins_in(self.facts.graph, written.node, written.frame)
-        }
-        if roles & _LOADERS:
+        if self._roles(written.node, written.frame) & _LOADERS:
             return "local"
         return self.of(iterable, frame, depth + 1)
 

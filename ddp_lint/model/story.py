@@ -80,7 +80,14 @@ class Story:
         body = frame.unit.node.body
         for statement in body if isinstance(body, list) else [body]:
             for node in self.facts.steps.sequence(statement):
-                if not isinstance(node, nodes.Call) or len(told) > _MOST_EVENTS:
+                if len(told) > _MOST_EVENTS:
+                    return
+                if isinstance(node, nodes.With):
+                    # What a context manager does at the end, told once more in its place.
+                    for item, _ in node.items:
+                        if isinstance(item, nodes.Call) and depth < _DEEPEST:
+                            self._follow(item, frame, told, visits, depth)
+                if not isinstance(node, nodes.Call):
                     continue
                 if depth < _DEEPEST:
                     self._follow(node, frame, told, visits, depth)
@@ -102,7 +109,8 @@ class Story:
                 continue
             if self.matters(target):
                 visits[id(target)] = visits.get(id(target), 0) + 1
-                self._enter(Frame(target, call=call, caller=frame), told, visits, depth + 1)
+                inside = Frame(target, serial=f"#{len(told)}", call=call, caller=frame)
+                self._enter(inside, told, visits, depth + 1)
 
     def matters(self, unit: Unit) -> bool:
         """Whether anything that is told happens in a function, or in one that it calls."""

@@ -14,7 +14,7 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.frames import Frame, elements, entries, resolve
 from ddp_lint.model.gradients import Training, UpdateSpot, Window
-from ddp_lint.model.modules import Binding
+from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Api, Code, Folder, Instance, Made, Member, Result
 from ddp_lint.model.tensors import loss_of
 from ddp_lint.model.tree import Node, dotted, source
@@ -187,6 +187,8 @@ class Losses:
                 return self.factor(call.args[0], frame, depth + 1)
         if _sums(call) or any(_sums(made) for made in self._made(func)):
             return "unknown"
+        if any(self._sums_inside(unit, 0) for unit in self.facts.graph.targets_of(call)):
+            return "unknown"
         inside = list(self._returned(call, frame))
         if inside:
             return _any(self.factor(value, at, depth + 1) for value, at in inside)
@@ -208,6 +210,17 @@ class Losses:
                 value = statement.value if isinstance(statement, nodes.Return) else statement
                 if value is not None:
                     yield value, inner
+
+    def _sums_inside(self, unit: Unit, depth: int) -> bool:
+        """Whether a forward of the project makes its loss as a sum."""
+        return any(_sums(call) for call in unit.calls) or (
+            depth < 2
+            and any(
+                self._sums_inside(target, depth + 1)
+                for call in unit.calls
+                for target in self.facts.graph.targets_of(call)
+            )
+        )
 
     def _made(self, func: Node) -> Iterator[nodes.Call]:
         for origin in self.facts.origins(func):

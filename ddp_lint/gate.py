@@ -56,7 +56,9 @@ class Gate:
         strong = [key for key in self.project.files if self._is_strong(key)]
         if len(self.project.targets) == len(self.project.files):
             known = set(strong)
-            entries = [k for k in self.project.files if k not in known and self._leads_to(k, known)]
+            entries = [
+                k for k in self.project.files if k not in known and self._leads_to(k, known)
+            ]
             known.update(entries)
             return [key for key in self.project.files if key in known]
         importers: dict[str, set[str]] = defaultdict(set)

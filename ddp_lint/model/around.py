@@ -70,7 +70,9 @@ class AroundCall(Spot):
     def places(self) -> tuple[Related, ...]:
         found = []
         if not _contains(self.node, self.taken.wrapper):
-            found.append(self.facts.related(self.taken.wrapper, "the inner model is taken out here"))
+            found.append(
+                self.facts.related(self.taken.wrapper, "the inner model is taken out here")
+            )
         for origin in self.facts.origins(self.taken.wrapper):
             if kind(self.facts, origin) in _KINDS and isinstance(origin, Made | Result):
                 found.append(self.facts.related(origin.call, "it is wrapped here"))
@@ -219,14 +221,14 @@ def _is_asked(node: Node) -> bool:
         condition.holds
         and isinstance(condition.test, nodes.Call)
         and condition.test.as_string().startswith(f"isinstance({text}, ")
-        and ("DDP" in condition.test.as_string() or "DistributedData" in condition.test.as_string())
+        and (
+            "DDP" in condition.test.as_string() or "DistributedData" in condition.test.as_string()
+        )
         for condition in conditions(node)
     )
 
 
-def _is_called_too(
-    facts: Facts, loop: StepLoop, taken: TakenOut, fed: frozenset[int]
-) -> bool:
+def _is_called_too(facts: Facts, loop: StepLoop, taken: TakenOut, fed: frozenset[int]) -> bool:
     """Whether the wrapper itself runs forward for the same backward pass: its hooks see the sum."""
     feeding = facts.once(Feeding)
     wrapped = _wrappings(facts, taken.wrapper, taken.frame)

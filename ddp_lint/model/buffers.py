@@ -52,9 +52,7 @@ def _builds(facts: Facts, unit: Unit, depth: int, seen: set[int]) -> bool:
     if id(unit) in seen or depth > _DEEPEST:
         return False
     seen.add(id(unit))
-    return any(
-        _builds_by(facts, call, depth, seen) for call in unit.calls if not conditions(call)
-    )
+    return any(_builds_by(facts, call, depth, seen) for call in unit.calls if not conditions(call))
 
 
 def _builds_by(facts: Facts, call: nodes.Call, depth: int, seen: set[int]) -> bool:

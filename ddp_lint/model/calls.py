@@ -226,7 +226,11 @@ class CallGraph:
         found = self.targets[id(wire.call)]
         for origin in self.expand(self.values.of(wire.call.func)):
             targets = list(self.wiring.entered(origin))
-            if isinstance(origin, Made) and ROLES.get(origin.name) in WRAPPERS and origin.call.args:
+            if (
+                isinstance(origin, Made)
+                and ROLES.get(origin.name) in WRAPPERS
+                and origin.call.args
+            ):
                 for wrapped in self.expand(self.values.of(origin.call.args[0])):
                     if isinstance(wrapped, Instance):
                         targets.extend(self.wiring.method(wrapped.cls, "forward"))
@@ -309,19 +313,21 @@ class CallGraph:
                 yield from found or [origin]
             case Member(of=base, name=name):
                 for one in self._expand(base):
-                    yield from [origin] if one == base else self._again(
-                        self.values.member(one, name, base)  # type: ignore[arg-type]
+                    yield from (
+                        [origin]
+                        if one == base
+                        else self._again(
+                            self.values.member(one, name, base)  # type: ignore[arg-type]
+                        )
                     )
             case Result(of=base, call=call):
                 for one in self._expand(base):
-                    yield from [origin] if one == base else self._again(
-                        self.values.called(one, call)
+                    yield from (
+                        [origin] if one == base else self._again(self.values.called(one, call))
                     )
             case Item(of=base, how=how):
                 for one in self._expand(base):
-                    yield from [origin] if one == base else self._again(
-                        self.values.item(one, how)
-                    )
+                    yield from [origin] if one == base else self._again(self.values.item(one, how))
 
     def _again(self, origins: Iterator[Origin]) -> Iterator[Origin]:
         for origin in origins:
@@ -357,8 +363,13 @@ class CallGraph:
     def is_spawn_index(self, unit: Unit, name: str) -> bool:
         """Whether the parameter is the index that ``mp.spawn`` gives each process."""
         positional = unit.positional_parameters
-        return bool(positional) and positional[0] == name and any(
-            site.spawned and _func_name(site.call) != "Process" for site in self.sites.get(id(unit), ())
+        return (
+            bool(positional)
+            and positional[0] == name
+            and any(
+                site.spawned and _func_name(site.call) != "Process"
+                for site in self.sites.get(id(unit), ())
+            )
         )
 
     def _is_variadic(self, unit: Unit, name: str) -> bool:

@@ -151,7 +151,9 @@ class Collectives:
                 if self._is_sure(inner):
                     for one in self.reached(inner, inside):
                         deeper = Collective(one.name, one.node, (inner, *one.chain))
-                        found.setdefault(one.name, deeper if one.chain else Collective(one.name, one.node))
+                        found.setdefault(
+                            one.name, deeper if one.chain else Collective(one.name, one.node)
+                        )
         return list(found.values())
 
     def _is_sure(self, call: nodes.Call) -> bool:
@@ -181,4 +183,3 @@ class Collectives:
         return isinstance(func, nodes.Name | nodes.Attribute) and any(
             kind(self.facts, origin) == "ddp" for origin in self.facts.origins(func)
         )
-

@@ -15,7 +15,9 @@ from ddp_lint.model.story import Event, Story
 from ddp_lint.model.torch_api import BARRIERS, COLLECTIVES, INIT_GROUP, ROLES, SET_DEVICE
 from ddp_lint.model.tree import Node, dotted, position, source, walk
 
-_GLOBAL_CALLS = frozenset({"torch.distributed.get_rank", "torch.distributed.distributed_c10d.get_rank"})
+_GLOBAL_CALLS = frozenset(
+    {"torch.distributed.get_rank", "torch.distributed.distributed_c10d.get_rank"}
+)
 _GLOBAL_ENVIRONMENT = frozenset({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _GETTERS = frozenset({"os.environ.get", "os.getenv"})
 _DEEPEST = 6
@@ -189,7 +191,10 @@ def _key_in_program(facts: Facts, name: str) -> Node | None:
     for module in facts.modules:
         if name.encode() in module.source.raw:
             for node in walk(module.tree):
-                if isinstance(node, nodes.Subscript) and getattr(node.slice, "value", None) == name:
+                if (
+                    isinstance(node, nodes.Subscript)
+                    and getattr(node.slice, "value", None) == name
+                ):
                     if dotted(node.value).endswith("environ"):
                         return node.slice
     return None
@@ -274,7 +279,12 @@ class UnplacedGroup(Spot):
             return None
         text = choice.as_string()
         if end + 1 > len(file.lines):
-            gone = file.place(line - 1, len(file.lines[line - 2].encode()), end, len(file.lines[end - 1].encode()))
+            gone = file.place(
+                line - 1,
+                len(file.lines[line - 2].encode()),
+                end,
+                len(file.lines[end - 1].encode()),
+            )
         else:
             gone = file.place(line, 0, end + 1, 0)
         edits = (self.facts.insert_before(group, text), Edit(gone, ""))

@@ -73,7 +73,9 @@ class BarLoop(Spot):
 
     @property
     def places(self) -> tuple[Related, ...]:
-        return (self.facts.related(self.test, "the bar is off on the other ranks and counts nothing"),)
+        return (
+            self.facts.related(self.test, "the bar is off on the other ranks and counts nothing"),
+        )
 
 
 def divided_calls(facts: Facts) -> Iterator[DividedCall]:
@@ -120,7 +122,9 @@ def _is_even(who: Audience) -> bool:
     return len(set(who.reached)) == 1
 
 
-def _is_inside(call: nodes.Call, found: list[tuple[nodes.Call, Audience, list[Collective]]]) -> bool:
+def _is_inside(
+    call: nodes.Call, found: list[tuple[nodes.Call, Audience, list[Collective]]]
+) -> bool:
     """An argument of another call that is reported already."""
     at = call.parent
     while at is not None and not at.is_statement:

@@ -118,7 +118,9 @@ class Feeding:
                 value = binding.value
                 if value is None or binding.path[:1] in (("param",), ("import",), ("enter",)):
                     continue
-                waiting.extend(sources(value.value if isinstance(value, nodes.AugAssign) else value))
+                waiting.extend(
+                    sources(value.value if isinstance(value, nodes.AugAssign) else value)
+                )
             for store in unit.subscript_stores:
                 if dotted(store.value) == name and isinstance(store.parent, nodes.Assign):
                     waiting.extend(sources(store.parent.value))

@@ -80,7 +80,11 @@ def exclusive(first: Node, second: Node) -> bool:
             continue
         if isinstance(parent, nodes.If) and {arm, other} == {"body", "orelse"}:
             return True
-        if isinstance(parent, nodes.Try) and arm.startswith("handlers") and other.startswith("handlers"):
+        if (
+            isinstance(parent, nodes.Try)
+            and arm.startswith("handlers")
+            and other.startswith("handlers")
+        ):
             return True
     if isinstance(first.parent, nodes.IfExp) and first.parent is second.parent:
         return True
@@ -198,7 +202,11 @@ def reaching(unit: Unit, name: str, use: Node) -> list[Binding]:
         if dominant is not None and is_within(dominant.node, loop):
             break
         for binding in plain:
-            if binding not in found and is_within(binding.node, loop) and not _target_of(binding, loop):
+            if (
+                binding not in found
+                and is_within(binding.node, loop)
+                and not _target_of(binding, loop)
+            ):
                 found.append(binding)
     return found or plain
 
@@ -218,9 +226,10 @@ def _target_of(binding: Binding, loop: Node) -> bool:
 
 
 def _inside_own_value(binding: Binding, use: Node) -> bool:
-    return binding.value is not None and binding.value is not binding.node and (
-        is_within(use, binding.value)
-        and not isinstance(binding.value, SCOPES)
+    return (
+        binding.value is not None
+        and binding.value is not binding.node
+        and (is_within(use, binding.value) and not isinstance(binding.value, SCOPES))
     )
 
 

@@ -31,8 +31,12 @@ _GATE_ATTRIBUTES = frozenset(
 _DEEPEST = 4
 _COUNTER = re.compile(r"^(i|it|n)$|step|iter|idx|index|batch_i|count", re.I)
 _IDENTITY = frozenset({"isinstance", "hasattr", "callable", "torch.is_tensor"})
-_LOOKING = re.compile(r"debug|verbose|profil|benchmark|timing|time_|trace|wall_?clock|breakdown|sync", re.I)
-_ORDINARY = re.compile(r"amp|fp16|bf16|half|dist|ddp|cuda|gpu|wandb|track|log|tensorboard|multi", re.I)
+_LOOKING = re.compile(
+    r"debug|verbose|profil|benchmark|timing|time_|trace|wall_?clock|breakdown|sync", re.I
+)
+_ORDINARY = re.compile(
+    r"amp|fp16|bf16|half|dist|ddp|cuda|gpu|wandb|track|log|tensorboard|multi", re.I
+)
 
 
 def kind_of_test(facts: Facts, test: Node, loop: StepLoop | None) -> Kind:
@@ -71,7 +75,10 @@ def _is_gate(facts: Facts, test: Node, loop: StepLoop | None, depth: int) -> boo
             for binding in _bindings(facts, node):
                 value = binding.value
                 if binding.path == () and value is not None and value is not test:
-                    if isinstance(value, nodes.Compare | nodes.BoolOp | nodes.UnaryOp | nodes.Call | nodes.BinOp):
+                    if isinstance(
+                        value,
+                        nodes.Compare | nodes.BoolOp | nodes.UnaryOp | nodes.Call | nodes.BinOp,
+                    ):
                         if _is_gate(facts, value, loop, depth + 1):
                             return True
     return False
@@ -136,7 +143,9 @@ def _depends_on_data(facts: Facts, test: Node, loop: StepLoop | None, depth: int
                     if binding.path and binding.path[0] != "aug":
                         if not _only_identity(node):
                             return True
-                    elif binding.value is None or not _is_setting(facts, binding.value, loop, depth):
+                    elif binding.value is None or not _is_setting(
+                        facts, binding.value, loop, depth
+                    ):
                         return True
     return False
 

@@ -50,7 +50,8 @@ class OpenGroup(Spot):
     def _does_more(self, frame: Frame) -> bool:
         """Whether the frame also runs what the group is for."""
         return any(
-            frame.unit in [at.unit for at in event.frame.outward] and _is_work(self.facts, event.call)
+            frame.unit in [at.unit for at in event.frame.outward]
+            and _is_work(self.facts, event.call)
             for event in self.later
         )
 
@@ -188,7 +189,9 @@ class _Closing:
 
     def reached(self, call: nodes.Call, frame: Frame) -> list[Collective]:
         if self.facts.names(call) & DESTROY_GROUP:
-            return [] if call.args or call.keywords else [Collective("destroy_process_group", call)]
+            return (
+                [] if call.args or call.keywords else [Collective("destroy_process_group", call)]
+            )
         for target in self.facts.graph.targets_of(call):
             if not target.is_function or frame.enters(target) or not self.matters(target):
                 continue

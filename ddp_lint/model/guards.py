@@ -255,7 +255,11 @@ class Guards:
     def _compare(self, node: nodes.Compare, rank: Rank) -> Any:
         left = self.value(node.left, rank)
         for op, right_node in node.ops:
-            if op in ("in", "not in") and left in RANK_ENVIRONMENT and self._is_environ(right_node):
+            if (
+                op in ("in", "not in")
+                and left in RANK_ENVIRONMENT
+                and self._is_environ(right_node)
+            ):
                 return op == "in"  # a launcher has set it
             right = self.value(right_node, rank)
             if left is UNKNOWN and right is None and op in ("is", "is not"):
@@ -311,7 +315,9 @@ class Guards:
                 return rank.number(RANK_CALLS[name])
             case Made(name=name) if name in _TRUE_CALLS:
                 return True
-            case Made(name="builtins.int" | "builtins.bool" | "builtins.str", call=call) if call.args:
+            case Made(name="builtins.int" | "builtins.bool" | "builtins.str", call=call) if (
+                call.args
+            ):
                 value = self.value(call.args[0], rank)
                 return int(value) if isinstance(value, int) else UNKNOWN
             case Made(name="os.environ.get" | "os.getenv", call=call) if call.args:
@@ -423,9 +429,7 @@ class Guards:
         test = None
         if False in reached:
             rank = RANKS[reached.index(False)]
-            test = next(
-                c.test for c in every if self.truth(c.test, rank) is (not c.holds)
-            )
+            test = next(c.test for c in every if self.truth(c.test, rank) is (not c.holds))
         return Audience(tuple(reached), test)
 
     def _unit_audience(self, unit: Unit) -> Audience:
@@ -435,7 +439,9 @@ class Guards:
         everyone: Audience = Audience((True,) * len(RANKS))
         self._units[id(unit)] = everyone  # a recursive call adds nothing
         found = self._from_sites(unit)
-        kind = next((MAIN_DECORATORS[n] for n in unit.decorator_names if n in MAIN_DECORATORS), None)
+        kind = next(
+            (MAIN_DECORATORS[n] for n in unit.decorator_names if n in MAIN_DECORATORS), None
+        )
         if kind is not None:
             only = tuple(bool(rank.number(kind)) for rank in RANKS)
             found = Audience(
@@ -456,9 +462,7 @@ class Guards:
         for site in every:
             found = self.audience(site.call)
             audiences.append(Audience(found.reached, found.test, found.site or site))
-        reached = tuple(
-            _or([a.reached[index] for a in audiences]) for index in range(len(RANKS))
-        )
+        reached = tuple(_or([a.reached[index] for a in audiences]) for index in range(len(RANKS)))
         deciding = next((a for a in audiences if False in a.reached), audiences[0])
         return Audience(reached, deciding.test, deciding.site)
 

@@ -145,7 +145,9 @@ def _is_synced(facts: Facts, loop: StepLoop) -> bool:
 
 def _wraps_somewhere(facts: Facts) -> bool:
     return any(
-        kind(facts, origin) in _SYNCING for call, _ in facts.calls for origin in facts.values.of(call)
+        kind(facts, origin) in _SYNCING
+        for call, _ in facts.calls
+        for origin in facts.values.of(call)
     )
 
 

@@ -167,9 +167,7 @@ class Locality:
         unit = frame.unit
         if node.name not in unit.bindings:
             return None
-        found = [
-            self._bound(binding, frame, depth) for binding in reaching(unit, node.name, node)
-        ]
+        found = [self._bound(binding, frame, depth) for binding in reaching(unit, node.name, node)]
         joined = _joined(found)
         if joined is None and self._is_backpropagated(node):
             return "local"

@@ -38,7 +38,9 @@ class UncalledTest(Spot):
     def calling(self) -> Fix | None:
         if self.needs_arguments:
             return None
-        return Fix("Call the function", (self.facts.replace(self.node, f"{self.name}()"),), safe=True)
+        return Fix(
+            "Call the function", (self.facts.replace(self.node, f"{self.name}()"),), safe=True
+        )
 
 
 def uncalled_tests(facts: Facts) -> Iterator[UncalledTest]:

@@ -128,7 +128,11 @@ def _neighbours(facts: Facts, module: Module, entry: str) -> Iterator[Module]:
     folder = module.key.rpartition("/")[0]
     files = facts.values.codebase.project.files
     beside = [name for name in files if name.rpartition("/")[0] == folder]
-    texts = [name for name in beside if f'"{entry}"' in _text(files[name]) or f"'{entry}'" in _text(files[name])]
+    texts = [
+        name
+        for name in beside
+        if f'"{entry}"' in _text(files[name]) or f"'{entry}'" in _text(files[name])
+    ]
     if not texts:
         return
     count = 0

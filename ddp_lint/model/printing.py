@@ -96,7 +96,10 @@ def _loops_of_work(facts: Facts) -> dict[int, Node]:
                 found[id(outer)] = outer
     for unit in facts.units:
         for node in unit.loops:
-            if isinstance(node, nodes.For) and facts.roles_of(node.iter) & {"loader", "prepared loader"}:
+            if isinstance(node, nodes.For) and facts.roles_of(node.iter) & {
+                "loader",
+                "prepared loader",
+            }:
                 found[id(node)] = node
     return found
 

@@ -103,14 +103,26 @@ class Roles:
             role = role_of_name(base)
             if role in ("distributed sampler", "scaler", "loader", "scheduler"):
                 return "own scheduler" if role == "scheduler" else role
-            if role in ("module", "dataset", "optimizer", "sampler", "metric", "ddp", "fsdp", "dp"):
+            if role in (
+                "module",
+                "dataset",
+                "optimizer",
+                "sampler",
+                "metric",
+                "ddp",
+                "fsdp",
+                "dp",
+            ):
                 return role
             package, name = base.partition(".")[0], base.rpartition(".")[2]
             if name == "LightningModule":
                 return "lightning module"
             if package in ("transformers", "trl") and name.endswith("Trainer"):
                 return "hf trainer"
-            if package in ("transformers", "timm", "diffusers", "torchvision") and name[:1].isupper():
+            if (
+                package in ("transformers", "timm", "diffusers", "torchvision")
+                and name[:1].isupper()
+            ):
                 if name.endswith(("Model", "PreTrainedModel", "Mixin", "Module", "Net")):
                     return "module"
         return ""

@@ -26,7 +26,12 @@ _GATHERS = frozenset(
     for name in ("get_state_dict", "get_model_state_dict", "get_optimizer_state_dict")
 )
 _FSDP_METHODS = frozenset(
-    {"optim_state_dict", "full_optim_state_dict", "sharded_optim_state_dict", "shard_full_optim_state_dict"}
+    {
+        "optim_state_dict",
+        "full_optim_state_dict",
+        "sharded_optim_state_dict",
+        "shard_full_optim_state_dict",
+    }
 )
 _ENGINE_METHODS = frozenset({"save_checkpoint", "save_16bit_model", "save_fp16_model"})
 _ACCELERATOR_METHODS = frozenset({"save_state", "get_state_dict"})

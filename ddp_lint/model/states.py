@@ -84,9 +84,7 @@ class Restore(Spot):
         return not isinstance(self.node.parent, nodes.Expr)
 
 
-def _loads_of(
-    facts: Facts, state: Node, depth: int
-) -> Iterator[tuple[nodes.Call, str | None]]:
+def _loads_of(facts: Facts, state: Node, depth: int) -> Iterator[tuple[nodes.Call, str | None]]:
     for part in parts(facts, state):
         if isinstance(part, nodes.DictComp) and depth < 4:
             items = part.generators[0].iter
@@ -224,14 +222,18 @@ class WrappedState(Spot):
         if not is_certain(self.facts, self.wrapper, frozenset({"ddp", "dp"})):
             return None
         for load in loads(self.facts):
-            if not isinstance(load.path, nodes.Const) or not isinstance(self.save.path, nodes.Const):
+            if not isinstance(load.path, nodes.Const) or not isinstance(
+                self.save.path, nodes.Const
+            ):
                 return None
             if load.path.value == self.save.path.value:
                 return None
         end = self.facts.exact(self.wrapper)
         file = self.facts.values.module_of(self.wrapper).source
         line = self.wrapper.end_lineno or self.wrapper.lineno or 1
-        place = file.place(line, self.wrapper.end_col_offset or 0, line, self.wrapper.end_col_offset or 0)
+        place = file.place(
+            line, self.wrapper.end_col_offset or 0, line, self.wrapper.end_col_offset or 0
+        )
         assert end.end_line == place.line
         return Fix("Save the model inside the wrapper", (Edit(place, ".module"),), safe=True)
 
@@ -241,7 +243,9 @@ def wrapped_states(facts: Facts) -> Iterator[WrappedState]:
     found: dict[int, WrappedState] = {}
     every: tuple[Restore, ...] | None = None
     for save in saves(facts):
-        if isinstance(save.node, nodes.Call) and dotted(save.node.func).endswith("save_pretrained"):
+        if isinstance(save.node, nodes.Call) and dotted(save.node.func).endswith(
+            "save_pretrained"
+        ):
             continue
         for part in save.parts:
             wrapper = wrapper_of(facts, part)
@@ -277,9 +281,7 @@ def _strippers(module: Module) -> list[Node]:
     raw = module.source.raw
     if b"module" not in raw and b"[7:]" not in raw and b"split(" not in raw:
         return []
-    return [
-        node for unit in module.units for node in unit.calls if _is_stripper(node)
-    ] + [
+    return [node for unit in module.units for node in unit.calls if _is_stripper(node)] + [
         node
         for node in (walk(module.tree) if b"[7:]" in raw else ())
         if isinstance(node, nodes.Subscript)

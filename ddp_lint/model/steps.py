@@ -39,7 +39,15 @@ STEP_HOOKS: dict[str, frozenset[str]] = {
     "Hook": frozenset({"after_train_iter", "before_train_iter"}),
 }  # fmt: skip
 _HOOK_NAMES = frozenset().union(*STEP_HOOKS.values())
-_HOOK_PACKAGES = ("lightning", "pytorch_lightning", "transformers", "composer", "mmengine", "mmcv", "trl")
+_HOOK_PACKAGES = (
+    "lightning",
+    "pytorch_lightning",
+    "transformers",
+    "composer",
+    "mmengine",
+    "mmcv",
+    "trl",
+)
 
 
 @dataclass(frozen=True)
@@ -134,12 +142,17 @@ class Steps:
         if self._calls_stepper(call):
             return True
         func = call.func
-        if not isinstance(func, nodes.Attribute) or func.attrname not in ("step", "optimizer_step"):
+        if not isinstance(func, nodes.Attribute) or func.attrname not in (
+            "step",
+            "optimizer_step",
+        ):
             return False
         if self.graph.targets_of(call):
             return False  # a method of the project, which is entered instead
         name = dotted(func.expr).rpartition(".")[2].lower()
-        return not any(word in name for word in ("sched", "prof", "env", "bar", "progress", "self"))
+        return not any(
+            word in name for word in ("sched", "prof", "env", "bar", "progress", "self")
+        )
 
     def reaches_step(self, unit: Unit) -> bool:
         """Whether ``unit`` updates parameters, directly or through calls."""
@@ -220,7 +233,10 @@ class Steps:
         calls = [n for n in walk_scope(loop) if isinstance(n, nodes.Call)]
         return all(
             self.is_backward(call)
-            or (isinstance(call.func, nodes.Attribute) and call.func.attrname in ("scale", "mean", "sum"))
+            or (
+                isinstance(call.func, nodes.Attribute)
+                and call.func.attrname in ("scale", "mean", "sum")
+            )
             or dotted(call.func) in ("zip", "enumerate", "range", "len")
             or not isinstance(call.func, nodes.Attribute | nodes.Name)
             for call in calls
@@ -275,9 +291,7 @@ class Steps:
                 found.append((loop, unit))
         self._outside_callers(unit, found, seen)
 
-    def _outside_callers(
-        self, unit: Unit, found: list[tuple[Node, Unit]], seen: set[int]
-    ) -> None:
+    def _outside_callers(self, unit: Unit, found: list[tuple[Node, Unit]], seen: set[int]) -> None:
         for site in self.graph.sites_of(unit):
             if id(site.call) not in seen and not site.handed:
                 seen.add(id(site.call))
@@ -399,7 +413,9 @@ def _in_order(node: Node) -> Iterator[Node]:
             ]
         elif isinstance(at, nodes.Assign | nodes.AnnAssign | nodes.AugAssign | nodes.For):
             value = at.iter if isinstance(at, nodes.For) else at.value
-            children = [c for c in children if c is value] + [c for c in children if c is not value]
+            children = [c for c in children if c is value] + [
+                c for c in children if c is not value
+            ]
         stack.extend((child, False) for child in reversed(children))
 
 

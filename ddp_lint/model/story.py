@@ -74,9 +74,7 @@ class Story:
         self._enter(Frame(start), told, {}, 0)
         return told
 
-    def _enter(
-        self, frame: Frame, told: list[Event], visits: dict[int, int], depth: int
-    ) -> None:
+    def _enter(self, frame: Frame, told: list[Event], visits: dict[int, int], depth: int) -> None:
         body = frame.unit.node.body
         for statement in body if isinstance(body, list) else [body]:
             for node in self.facts.steps.sequence(statement):

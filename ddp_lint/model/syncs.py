@@ -72,8 +72,10 @@ class StepSpot(Spot):
     @property
     def updates(self) -> bool:
         """Whether the loop trains: parameters are updated in it, or by the framework."""
-        return self.loop.is_hook or self.facts.steps.loop_steps(self.loop.node) or any(
-            self.facts.steps.loop_steps(outer) for outer, _ in self.loop.outer_loops
+        return (
+            self.loop.is_hook
+            or self.facts.steps.loop_steps(self.loop.node)
+            or any(self.facts.steps.loop_steps(outer) for outer, _ in self.loop.outer_loops)
         )
 
     @property
@@ -99,7 +101,11 @@ class HostRead(StepSpot):
         """``total += loss.item()`` becomes ``total += loss.detach()`` where the sum is only
         added to, and read later."""
         at = statement(self.node)
-        if self.how != ".item()" or not isinstance(at, nodes.AugAssign) or at.value is not self.node:
+        if (
+            self.how != ".item()"
+            or not isinstance(at, nodes.AugAssign)
+            or at.value is not self.node
+        ):
             return None
         if at.op != "+=" or not isinstance(at.target, nodes.AssignName):
             return None

@@ -45,7 +45,9 @@ NO_CIRCLE = 10**9
 DEEPEST = 120
 
 _TO_HOST = frozenset({"item", "tolist", "numpy", "cpu"})
-_COMBINING = frozenset({"sum", "max", "min", "abs", "list", "tuple", "sorted", "reversed", "map", "round", "pow"})
+_COMBINING = frozenset(
+    {"sum", "max", "min", "abs", "list", "tuple", "sorted", "reversed", "map", "round", "pow"}
+)
 _CALLED_ROLES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module", "engine", "prepared",
                            "lightning module", "metric"})  # fmt: skip
 #: Methods whose result is made of their receiver: the receiver feeds what the result feeds.
@@ -57,9 +59,20 @@ _TENSOR_METHODS = frozenset(
     """.split()
 )
 _OUTPUT_PARTS = frozenset(
-    {"data", "T", "sample", "last_hidden_state", "pooler_output", "hidden_states", "prediction", "values"}
+    {
+        "data",
+        "T",
+        "sample",
+        "last_hidden_state",
+        "pooler_output",
+        "hidden_states",
+        "prediction",
+        "values",
+    }
 )
-_MOVING = frozenset({"cuda", "to", "prepare", "setup", "npu", "xpu", "set_device", "fit", "train_batch"})
+_MOVING = frozenset(
+    {"cuda", "to", "prepare", "setup", "npu", "xpu", "set_device", "fit", "train_batch"}
+)
 _MOVERS = frozenset(
     {"torch.cuda.set_device", "torch.set_default_device", "torch.set_default_tensor_type",
      "deepspeed.initialize", "torch.nn.DataParallel", "torch.accelerator.set_device_index",
@@ -99,12 +112,16 @@ class Tensors:
 
     def _moves(self, call: nodes.Call) -> bool:
         name = getattr(call.func, "attrname", "")
-        if name in _MOVING or any(k.arg in ("device", "device_ids", "device_map") for k in call.keywords):
+        if name in _MOVING or any(
+            k.arg in ("device", "device_ids", "device_map") for k in call.keywords
+        ):
             given = [k.value for k in call.keywords if k.arg == "device"] or call.args[:1]
             if name == "to" or any(k.arg == "device" for k in call.keywords):
                 return any(not self._stays(g) for g in given)
             return True
-        return any(isinstance(o, Api) and o.name in _MOVERS for o in self.graph.values.of(call.func))
+        return any(
+            isinstance(o, Api) and o.name in _MOVERS for o in self.graph.values.of(call.func)
+        )
 
     def _stays(self, target: Node) -> bool:
         """Whether a target of ``.to`` is the CPU, or no device: a dtype, another tensor."""
@@ -186,7 +203,9 @@ class Tensors:
             case nodes.Const() | nodes.JoinedStr() | nodes.FormattedValue():
                 return "host"
             case nodes.Compare():
-                if any(isinstance(right, nodes.Const) and right.value is None for _, right in node.ops):
+                if any(
+                    isinstance(right, nodes.Const) and right.value is None for _, right in node.ops
+                ):
                     return "host"
                 if any(op in ("is", "is not", "in", "not in") for op, _ in node.ops):
                     return "host"
@@ -324,9 +343,7 @@ class Tensors:
         key = id(unit.node)
         if key in self._busy:
             return None
-        values = [
-            s.value if isinstance(s, nodes.Return) else s for s in unit.returns
-        ]
+        values = [s.value if isinstance(s, nodes.Return) else s for s in unit.returns]
         found = [self.where(v) for v in values if v is not None]
         if not found:
             return None
@@ -398,11 +415,19 @@ class Tensors:
         parts: list[Node] = []
         for store in unit.subscript_stores:
             value = getattr(store.parent, "value", None)
-            if isinstance(store.value, nodes.Name) and store.value.name == name and value is not None:
+            if (
+                isinstance(store.value, nodes.Name)
+                and store.value.name == name
+                and value is not None
+            ):
                 parts.append(value)
         for call in unit.calls:
             func = call.func
-            if isinstance(func, nodes.Attribute) and func.attrname in ("append", "update", "extend"):
+            if isinstance(func, nodes.Attribute) and func.attrname in (
+                "append",
+                "update",
+                "extend",
+            ):
                 if isinstance(func.expr, nodes.Name) and func.expr.name == name:
                     parts.extend(call.args)
         found = [self.where(part) for part in parts]
@@ -426,7 +451,9 @@ class Tensors:
             return self._iterated(binding.value, binding.path[1:])
         if binding.path == ("enter",):
             return None
-        return self._part(binding.value, binding.path) if binding.path else self.where(binding.value)
+        return (
+            self._part(binding.value, binding.path) if binding.path else self.where(binding.value)
+        )
 
     def _parameter(self, unit: Unit, name: str) -> Where:
         node = unit.node
@@ -470,9 +497,17 @@ class Tensors:
                 return "host" if path[0] == 0 else self._iterated(iterable.args[0], path[1:])
             if name in ("range", "trange"):
                 return "host"
-            if name == "zip" and path and isinstance(path[0], int) and path[0] < len(iterable.args):
+            if (
+                name == "zip"
+                and path
+                and isinstance(path[0], int)
+                and path[0] < len(iterable.args)
+            ):
                 return self._iterated(iterable.args[path[0]], path[1:])
-            if name in ("tqdm", "iter", "reversed", "list", "islice", "cycle", "sorted") and iterable.args:
+            if (
+                name in ("tqdm", "iter", "reversed", "list", "islice", "cycle", "sorted")
+                and iterable.args
+            ):
                 return self._iterated(iterable.args[0], path)
             if name == "items" and path and path[0] == 0:
                 return "host"
@@ -494,7 +529,9 @@ class Tensors:
             for unit in units:
                 for statement in unit.returns:
                     given = statement.value if isinstance(statement, nodes.Return) else statement
-                    if isinstance(given, nodes.Tuple) and -len(given.elts) <= steps[0] < len(given.elts):
+                    if isinstance(given, nodes.Tuple) and -len(given.elts) <= steps[0] < len(
+                        given.elts
+                    ):
                         found.append(self.where(given.elts[steps[0]]))
                     elif given is not None:
                         found.append(self.where(given))
@@ -538,7 +575,8 @@ class Tensors:
         if getattr(call.func, "attrname", "") in HOST_METHODS:
             return False
         return not any(
-            isinstance(o, Api) and (not o.name.startswith("torch.") or o.name.rpartition(".")[2][:1].isupper())
+            isinstance(o, Api)
+            and (not o.name.startswith("torch.") or o.name.rpartition(".")[2][:1].isupper())
             for o in self.graph.values.of(call.func)
         )
 
@@ -641,7 +679,14 @@ def _says_output(node: nodes.Attribute) -> bool:
 
 
 def _is_api(node: nodes.Attribute) -> bool:
-    return isinstance(node.expr, nodes.Name) and node.expr.name in ("torch", "F", "nn", "np", "math", "self")
+    return isinstance(node.expr, nodes.Name) and node.expr.name in (
+        "torch",
+        "F",
+        "nn",
+        "np",
+        "math",
+        "self",
+    )
 
 
 def _is_called(node: Node) -> bool:
@@ -677,7 +722,12 @@ def _starts_empty(binding: Binding) -> bool:
     if binding.path:
         return False
     if isinstance(value, nodes.Call):
-        return dotted(value.func).rpartition(".")[2] in ("dict", "list", "defaultdict", "OrderedDict")
+        return dotted(value.func).rpartition(".")[2] in (
+            "dict",
+            "list",
+            "defaultdict",
+            "OrderedDict",
+        )
     return (isinstance(value, nodes.Dict) and not value.items) or (
         isinstance(value, nodes.List) and not value.elts
     )
@@ -687,7 +737,15 @@ def _computed(binding: Binding) -> bool:
     return (
         binding.value is not None
         and binding.path[:1] not in (("iter",), ("import",), ("enter",))
-        and isinstance(binding.value, nodes.Call | nodes.BinOp | nodes.UnaryOp | nodes.AugAssign | nodes.Subscript | nodes.Attribute)
+        and isinstance(
+            binding.value,
+            nodes.Call
+            | nodes.BinOp
+            | nodes.UnaryOp
+            | nodes.AugAssign
+            | nodes.Subscript
+            | nodes.Attribute,
+        )
     )
 
 

@@ -305,7 +305,12 @@ AUTOCASTS = frozenset(
     }
 )
 NO_GRAD = frozenset(
-    {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
+    {
+        "torch.no_grad",
+        "torch.inference_mode",
+        "torch.autograd.no_grad",
+        "torch.autograd.inference_mode",
+    }
 )
 
 # -- what waits for the device ------------------------------------------------------------------
@@ -340,7 +345,19 @@ HOST_METHODS = frozenset(
      "is_shared", "is_pinned", "count", "index", "keys"}
 )  # fmt: skip
 HOST_ATTRIBUTES = frozenset(
-    {"shape", "device", "dtype", "ndim", "requires_grad", "is_cuda", "grad_fn", "is_leaf", "layout", "names", "name"}
+    {
+        "shape",
+        "device",
+        "dtype",
+        "ndim",
+        "requires_grad",
+        "is_cuda",
+        "grad_fn",
+        "is_leaf",
+        "layout",
+        "names",
+        "name",
+    }
 )
 #: Functions of torch that answer with a host value without waiting for the device.
 HOST_FUNCTIONS = frozenset(

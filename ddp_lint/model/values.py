@@ -185,9 +185,7 @@ class Values:
             if unit.outer is None and unit is not first:
                 break  # a global: functions may set it as well
             if name in unit.bindings and name not in unit.globals:
-                bindings = (
-                    reaching(unit, name, use) if unit is first else unit.bindings[name]
-                )
+                bindings = reaching(unit, name, use) if unit is first else unit.bindings[name]
                 for binding in bindings:
                     yield from self.bound(binding, unit)
                 return
@@ -416,8 +414,8 @@ class Values:
         match func:
             case Api(name="builtins.super"):
                 yield Result(func, call)
-            case Api(name="builtins.getattr") if (
-                len(call.args) >= 2 and isinstance(call.args[1], nodes.Const)
+            case Api(name="builtins.getattr") if len(call.args) >= 2 and isinstance(
+                call.args[1], nodes.Const
             ):
                 for base in self.of(call.args[0]):
                     yield from self.member(base, str(call.args[1].value), call)
@@ -527,14 +525,22 @@ class Values:
                 yield from self._elements(call, how)
             case Item(of=Result(of=Member(of=mapping, name="items")), how="iter"), 1:
                 yield from self.item(mapping, "value")
-            case Result(of=Member(of=Expression(node=nodes.Dict()) as mapping, name="values")), "iter":
+            case Result(
+                of=Member(of=Expression(node=nodes.Dict()) as mapping, name="values")
+            ), "iter":
                 yield from self.item(mapping, "value")
             case Result(of=Code(unit=unit), call=call), "iter":
                 for part in self._yielded(unit):
                     yield from self.substituted(part, unit, call)
             case Instance(cls=cls), "iter":
-                iterate = next((c.methods["__iter__"] for c in self.mro(cls) if "__iter__" in c.methods), None)
-                if iterate is not None and iterate.is_generator and isinstance(base.call, nodes.Call):
+                iterate = next(
+                    (c.methods["__iter__"] for c in self.mro(cls) if "__iter__" in c.methods), None
+                )
+                if (
+                    iterate is not None
+                    and iterate.is_generator
+                    and isinstance(base.call, nodes.Call)
+                ):
                     for node in iterate.yields:
                         if node.value is not None:
                             yield from self.of(node.value)

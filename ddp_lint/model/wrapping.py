@@ -95,9 +95,8 @@ def _branches(unit: Unit) -> bool:
         if conditions(call) or any(isinstance(p, COMPREHENSIONS) for _, p in ancestors(call)):
             return True
     return any(
-        isinstance(node, nodes.If) and any(
-            isinstance(inner, nodes.Name) and inner.name == own for inner in walk(node)
-        )
+        isinstance(node, nodes.If)
+        and any(isinstance(inner, nodes.Name) and inner.name == own for inner in walk(node))
         for statement in unit.node.body
         for node in walk(statement)
     )

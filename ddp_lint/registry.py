@@ -35,7 +35,9 @@ def all_rules() -> dict[str, Rule]:
     found: dict[str, Rule] = {}
     for rule in _load(folder_of("rules")):
         if rule.code in found:
-            raise RuntimeError(f"{rule.code} is claimed by {rule.name} and {found[rule.code].name}")
+            raise RuntimeError(
+                f"{rule.code} is claimed by {rule.name} and {found[rule.code].name}"
+            )
         found[rule.code] = rule
     if not found:
         raise RuntimeError(f"ddp-lint is not installed properly: no rules in {folder_of('rules')}")

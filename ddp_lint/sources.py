@@ -65,7 +65,9 @@ class SourceFile:
         except UnicodeDecodeError as error:
             line = self.raw[: error.start].count(b"\n") + 1
             wanted = "UTF-8" if encoding.startswith("utf-8") else encoding
-            raise Unreadable(f"is not {wanted}: save it as UTF-8 or declare its encoding", line) from None
+            raise Unreadable(
+                f"is not {wanted}: save it as UTF-8 or declare its encoding", line
+            ) from None
 
     @property
     def is_notebook(self) -> bool:

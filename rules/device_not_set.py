@@ -104,6 +104,4 @@ def check(program: Program) -> Findings:
                 f"the device is chosen only afterwards, at {group.choice_place}: what is sent in "
                 "between one day goes to GPU 0 from all ranks; choose it before"
             )
-        yield group.finding(
-            message, related=group.places, fix=group.reordering, level=group.level
-        )
+        yield group.finding(message, related=group.places, fix=group.reordering, level=group.level)

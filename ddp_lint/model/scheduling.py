@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
-from ddp_lint.finding import Fix
+from ddp_lint.finding import Edit, Fix
 from ddp_lint.model.flow import loops_around
 from ddp_lint.model.frames import key, origins_in
 from ddp_lint.model.gradients import Training, Update, UpdateSpot
@@ -34,12 +34,22 @@ class EarlySchedule(UpdateSpot):
         moved, after = statement(self.node), statement(self.last.node)
         if self.event.frame is not self.last.frame or moved.parent is not after.parent:
             return None
-        gone = self.facts.delete(self.node)
-        if gone is None or gone.text or not isinstance(after, nodes.Expr):
+        if not isinstance(moved, nodes.Expr) or not isinstance(after, nodes.Expr):
             return None
         text = source(self.node)
-        edits = (gone, self.facts.insert_after(self.last.node, text))
+        edits = (self._taken_out(moved), self.facts.insert_after(self.last.node, text))
         return Fix(f"Move `{text}` behind the optimizer's step", edits, safe=False)
+
+    def _taken_out(self, moved: nodes.Expr) -> Edit:
+        """The statement without its line, or without the comment that stands behind it."""
+        file = self.facts.values.module_of(moved).source
+        first, last = moved.lineno or 1, moved.end_lineno or 1
+        line = file.lines[last - 1].encode()
+        rest = line[moved.end_col_offset or 0 :]
+        if not rest.strip():
+            return Edit(file.place(first, 0, last + 1, 0), "")
+        end = len(line) - len(rest.lstrip())
+        return Edit(file.place(first, moved.col_offset or 0, last, end), "")
 
 
 def early_schedules(training: Training) -> Iterator[EarlySchedule]:

@@ -101,8 +101,6 @@ class Gates:
                     return not isinstance(written.node, nodes.Const)
                 unit = written.frame.unit
                 bindings = unit.bindings.get(written.node.name, [])
-                if any(b.path == ("param",) for b in bindings):
-                    return True
                 if unit.globals and written.node.name in unit.globals:
                     return True
                 if (

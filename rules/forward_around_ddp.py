@@ -78,8 +78,8 @@ def check(program: Program) -> Findings:
     for call in program.around_calls:
         yield call.finding(
             f"the loss goes through `{call.called_text}`, around the DDP wrapper "
-            f"`{call.wrapper_text}`: its gradients are not averaged, and the ranks drift apart; "
-            f"call `{call.wrapper_text}(...)`",
+            f"`{call.wrapper_text}`{call.where}: its gradients are not averaged, and the ranks "
+            f"drift apart; call `{call.wrapper_text}(...)`",
             related=call.places,
             fix=call.calling_the_wrapper,
         )

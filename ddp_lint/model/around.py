@@ -67,6 +67,14 @@ class AroundCall(Spot):
         return source(self.taken.wrapper)
 
     @property
+    def where(self) -> str:
+        """Where the inner model was taken out, for what bears the wrapper's own name."""
+        if self.called_text != self.wrapper_text:
+            return ""
+        place = self.facts.place(self.taken.wrapper)
+        return f" (taken out of it at {place.path}:{place.line})"
+
+    @property
     def places(self) -> tuple[Related, ...]:
         found = []
         if not _contains(self.node, self.taken.wrapper):

@@ -21,6 +21,7 @@ from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.frames import Frame
 from ddp_lint.model.guards import RANKS, Audience
 from ddp_lint.model.modules import Unit
+from ddp_lint.model.processes import test_text
 from ddp_lint.model.torch_api import INIT_GROUP, MAIN_DECORATORS
 from ddp_lint.model.tree import Node, dotted, source, walk, walk_scope
 from ddp_lint.model.wrappers import bindings_of
@@ -38,7 +39,7 @@ class DividedCall(Spot):
 
     @property
     def test_text(self) -> str:
-        return source(self.audience.test) if self.audience.test is not None else "the guard"
+        return test_text(self.facts, self.audience)
 
     @property
     def is_direct(self) -> bool:

@@ -21,6 +21,8 @@ _PER_PROCESS = re.compile(
     re.I,
 )
 _NODE_DISKS = ("/tmp", "/dev/shm", "/scratch/local", "/local")
+#: Names of folders that are meant to be one for each node.
+_LOCAL = re.compile(r"local_?(out|dir|path|folder|root|ckpt|disk|cache|scratch)|scratch_dir", re.I)
 _DEEPEST = 8
 
 
@@ -140,12 +142,19 @@ class Paths:
 def is_on_node_disk(facts: Facts, path: Node | None) -> bool:
     """Whether the path names a place that each node has for itself."""
     return any(
-        isinstance(node, nodes.Const)
-        and isinstance(node.value, str)
-        and node.value.startswith(_NODE_DISKS)
+        _names_node_disk(node)
         for piece in pieces(facts, path, set(), 0)
         for node in walk(piece)
     )
+
+
+def _names_node_disk(node: Node) -> bool:
+    match node:
+        case nodes.Const(value=str(text)):
+            return text.startswith(_NODE_DISKS)
+        case nodes.Name(name=name) | nodes.Attribute(attrname=name):
+            return bool(_LOCAL.search(name))
+    return False
 
 
 def pieces(facts: Facts, node: Node | None, seen: set[int], depth: int) -> Iterator[Node]:

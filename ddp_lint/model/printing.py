@@ -20,7 +20,10 @@ from ddp_lint.model.tree import Node, ancestors, dotted, statement, walk
 from ddp_lint.model.wrappers import bindings_of
 
 _RANKY = re.compile(r"rank|gpu|device|getpid|hostname|process_index", re.I)
-_DEBUGGING = re.compile(r"debug|verbose|profil", re.I)
+#: Texts that are not printed every time.
+_WARNING = re.compile(r"\bwarn|\berror|deprecat", re.I)
+#: Branches that are not for every day: debugging, and what is made or fetched once.
+_RARE = re.compile(r"debug|verbose|profil|exists|is_file|is_dir|download", re.I)
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,13 @@ def repeated_prints(facts: Facts) -> Iterator[RepeatedPrint]:
     for call, unit in facts.calls_to({"builtins.print"}):
         if any(keyword.arg in ("file", None) for keyword in call.keywords) or not call.args:
             continue
-        if not _is_builtin(facts, call):
+        if not _is_builtin(facts, call) or _WARNING.search(call.as_string()):
             continue
         loop = _loop_around(facts, call, unit, loops)
         if loop is None or any(_is_handler(parent) for _, parent in ancestors(call)):
             continue
         if any(
-            _DEBUGGING.search(c.test.as_string()) or facts.tensors.made_from_device(c.test)
+            _RARE.search(c.test.as_string()) or facts.tensors.made_from_device(c.test)
             for c in conditions(call)
         ):
             continue
@@ -87,20 +90,20 @@ def _is_handler(node: Node) -> bool:
 
 
 def _loops_of_work(facts: Facts) -> dict[int, Node]:
-    """The loops that train or evaluate, and those around them."""
+    """The loops that train or evaluate, and those over epochs around them."""
     found: dict[int, Node] = {}
     for loop in facts.steps.loops:
-        if not loop.is_hook:
-            found[id(loop.node)] = loop.node
-            for outer, _ in loop.outer_loops:
-                found[id(outer)] = outer
+        if loop.is_hook:
+            continue
+        found[id(loop.node)] = loop.node
+        near = [outer for outer, unit in loop.outer_loops if unit is loop.unit]
+        for outer in near or [outer for outer, _ in loop.outer_loops[:1]]:
+            found[id(outer)] = outer
     for unit in facts.units:
         for node in unit.loops:
-            if isinstance(node, nodes.For) and facts.roles_of(node.iter) & {
-                "loader",
-                "prepared loader",
-            }:
-                found[id(node)] = node
+            if isinstance(node, nodes.For):
+                if facts.roles_of(node.iter) & {"loader", "prepared loader"}:
+                    found[id(node)] = node
     return found
 
 

@@ -12,7 +12,7 @@ from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.guards import PER_NODE, RANKS, Audience
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.torch_api import COLLECTIVES, DISTRIBUTED_MAKERS, INIT_GROUP, ROLES
-from ddp_lint.model.tree import Node
+from ddp_lint.model.tree import Node, source
 
 #: Frameworks whose launchers start one process for each GPU.
 _LAUNCHED = ("composer.Trainer", "composer.trainer.Trainer")
@@ -138,6 +138,21 @@ class Place(Spot):
         )
 
     @property
+    def guard_text(self) -> str:
+        return test_text(self.facts, self.audience)
+
+    @property
     def guard(self) -> Node | None:
         """The test that keeps some ranks away."""
         return self.audience.test
+
+
+def test_text(facts: Facts, audience: Audience) -> str:
+    """The test that decides who comes, as it holds for those who do."""
+    if audience.test is None:
+        return "the guard"
+    text = source(audience.test)
+    comes = next((r for r, truth in zip(RANKS, audience.reached, strict=True) if truth), None)
+    if comes is not None and facts.guards.truth(audience.test, comes) is False:
+        return f"not ({text})"
+    return text

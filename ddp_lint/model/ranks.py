@@ -36,6 +36,11 @@ _HARMLESS_DECORATORS = (
     "click.",
     "abc.",
 )
+#: Frameworks that call the methods of their users' classes on all ranks.
+_HOOK_PACKAGES = ("lightning", "pytorch_lightning", "transformers.", "composer.", "mmengine.",
+                  "mmcv.", "trl.")  # fmt: skip
+#: Hooks that they call in one process of a node.
+_ONCE_HOOKS = frozenset({"prepare_data"})
 _DEEPEST = 6
 
 
@@ -422,7 +427,11 @@ class Ranks:
         assert unit.owner is not None
         if unit.name.startswith("__") or "property" in unit.decorator_names:
             return True
-        return bool(self.graph.values.external_bases(unit.owner) - {"builtins.object"})
+        if unit.name in _ONCE_HOOKS:
+            return False
+        return any(
+            base.startswith(_HOOK_PACKAGES) for base in self.graph.values.external_bases(unit.owner)
+        )
 
 
 _ALL = Audience((True,) * len(RANKS))

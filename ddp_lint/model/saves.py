@@ -109,10 +109,6 @@ class Save(Place):
         return Fix("Save on the first rank only", edits, safe=False) if edits else None
 
     @property
-    def guard_text(self) -> str:
-        return source(self.guard) if self.guard is not None else ""
-
-    @property
     def globalizing(self) -> Fix | None:
         """The test asking for the rank in the whole job, where that is one replacement."""
         edits = tuple(_globalized(self.facts, self.guard)) if self.guard is not None else ()

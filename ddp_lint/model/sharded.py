@@ -11,7 +11,7 @@ from astroid import nodes
 from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, called_name
 from ddp_lint.model.guards import Audience
-from ddp_lint.model.processes import Place
+from ddp_lint.model.processes import Place, test_text
 from ddp_lint.model.tree import Node, position, source, statement, walk
 from ddp_lint.model.wrappers import inner_of, is_narrowed, wrappings
 
@@ -67,7 +67,7 @@ class ShardedSave(Place):
 
     @property
     def test_text(self) -> str:
-        return source(self.who.test) if self.who.test is not None else "the guard"
+        return test_text(self.facts, self.who)
 
     @property
     def consequence(self) -> str:

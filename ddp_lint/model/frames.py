@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
 
 from astroid import nodes
 
 from ddp_lint.model.calls import REMOTE_CALLS, CallGraph
 from ddp_lint.model.modules import Class, Unit
 from ddp_lint.model.origins import Expression, Origins
-from ddp_lint.model.tree import Node, dotted
+from ddp_lint.model.tree import Node, dotted, elements
 from ddp_lint.model.values import argument_for
 
 _MOST_STEPS = 12
@@ -175,16 +174,6 @@ def key(node: Node, frame: Frame) -> str:
         case nodes.Tuple() | nodes.List():
             return f"[{', '.join(key(e, frame) for e in elements(node))}]"
     return f"<{id(node)}>"
-
-
-def elements(display: nodes.Tuple | nodes.List) -> list[Node]:
-    """The elements of a list or tuple display."""
-    return [cast(Node, element) for element in display.elts]
-
-
-def entries(display: nodes.Dict) -> list[tuple[Node, Node]]:
-    """Keys and values of a dictionary display; ``**more`` has a ``DictUnpack`` for its key."""
-    return [(cast(Node, name), cast(Node, value)) for name, value in display.items]
 
 
 def _name_key(name: str, frame: Frame) -> str:

@@ -13,11 +13,11 @@ from astroid import nodes
 
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
-from ddp_lint.model.frames import Frame, elements, origins_in, resolve
+from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.grad_mode import GradMode
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Api, Code, Made, Origin
-from ddp_lint.model.tree import Node, dotted, is_within
+from ddp_lint.model.tree import Node, dotted, elements, is_within
 
 #: The graph of a value: freed by a backward of this step but for its nodes, or alive as a whole.
 Graph = Literal["freed", "alive"] | None

@@ -7,13 +7,17 @@ class is no unit: its body runs with the unit around it.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
 
 from astroid import nodes
 
-from ddp_lint.model.tree import Node, position
+from ddp_lint.model.tree import Node, elements, position
 from ddp_lint.sources import SourceFile
 
+#: What a unit is the code of.
+Code: TypeAlias = nodes.Module | nodes.FunctionDef | nodes.Lambda
 FUNCTIONS = (nodes.FunctionDef, nodes.Lambda)
 
 
@@ -39,9 +43,12 @@ class Binding:
 
 @dataclass(eq=False, repr=False)
 class Unit:
-    """A module's body, a function or a lambda, and what happens directly in it."""
+    """A module's body, a function or a lambda, and what happens directly in it.
 
-    node: Node
+    ``returns`` are ``return`` statements; of a lambda, the expression that it gives.
+    """
+
+    node: Code
     module: Module
     owner: Class | None
     outer: Unit | None
@@ -49,8 +56,8 @@ class Unit:
     bindings: dict[str, list[Binding]] = field(default_factory=lambda: defaultdict(list))
     calls: list[nodes.Call] = field(default_factory=list)
     loops: list[Node] = field(default_factory=list)
-    returns: list[nodes.Return] = field(default_factory=list)
-    yields: list[Node] = field(default_factory=list)
+    returns: list[Node] = field(default_factory=list)
+    yields: list[nodes.Yield | nodes.YieldFrom] = field(default_factory=list)
     subscript_stores: list[nodes.Subscript] = field(default_factory=list)
     globals: set[str] = field(default_factory=set)
     units: dict[str, Unit] = field(default_factory=dict)
@@ -66,25 +73,36 @@ class Unit:
         return self.owner is not None and "staticmethod" not in self.decorator_names
 
     @property
+    def statements(self) -> list[Node]:
+        """What runs when the unit runs; of a lambda that is one expression."""
+        return [self.node.body] if isinstance(self.node, nodes.Lambda) else self.node.body
+
+    @property
+    def arguments(self) -> nodes.Arguments:
+        """The parameters as they are written; a module has none."""
+        assert not isinstance(self.node, nodes.Module)
+        return self.node.args
+
+    @property
     def parameters(self) -> list[str]:
         """Positional parameters in order, then keyword-only ones."""
         if not self.is_function:
             return []
-        given = self.node.args
+        given = self.arguments
         return [a.name for a in [*given.posonlyargs, *(given.args or []), *given.kwonlyargs]]
 
     @property
     def positional_parameters(self) -> list[str]:
-        given = self.node.args
+        given = self.arguments
         return [a.name for a in [*given.posonlyargs, *(given.args or [])]]
 
     def default_of(self, parameter: str) -> Node | None:
-        given = self.node.args
+        given = self.arguments
         positional = [*given.posonlyargs, *(given.args or [])]
-        for argument, default in zip(reversed(positional), reversed(given.defaults or [])):
-            if argument.name == parameter:
-                return default
-        for argument, default in zip(given.kwonlyargs, given.kw_defaults or []):
+        # Defaults belong to the last positional parameters.
+        last_first = zip(reversed(positional), reversed(given.defaults or []), strict=False)
+        keyword_only = zip(given.kwonlyargs, given.kw_defaults or [], strict=False)
+        for argument, default in [*last_first, *keyword_only]:
             if argument.name == parameter:
                 return default
         return None
@@ -132,6 +150,11 @@ class Class:
     def name(self) -> str:
         return str(self.node.name)
 
+    @property
+    def bases(self) -> list[Node]:
+        """The classes above it, as they are written."""
+        return cast(list[Node], self.node.bases)
+
 
 @dataclass(eq=False, repr=False)
 class Import:
@@ -173,7 +196,7 @@ class Module:
         while at is not None:
             unit = self.unit_of_node.get(id(at))
             # Decorators and defaults of a function run where the function is defined.
-            if unit is not None and (below is None or _runs_inside(at, below)):
+            if unit is not None and (below is None or _runs_inside(unit.node, below)):
                 return unit
             below, at = at, at.parent
         return self.body
@@ -184,10 +207,10 @@ class Module:
         return any(_is_main_guard(child) for child in self.tree.body)
 
 
-def _runs_inside(function: Node, child: Node) -> bool:
+def _runs_inside(function: Code, child: Node) -> bool:
     if isinstance(function, nodes.Module):
         return True
-    if isinstance(function, nodes.Lambda) and not isinstance(function, nodes.FunctionDef):
+    if isinstance(function, nodes.Lambda):
         return child is function.body
     return any(child is stmt for stmt in function.body) or child is function.args
 
@@ -232,14 +255,18 @@ class _Indexer:
 
     # -- scopes ---------------------------------------------------------------------------
 
-    def function(self, node: Node, unit: Unit, owner: Class | None) -> None:
-        named = isinstance(node, nodes.FunctionDef)
-        inner = Unit(node, self.module, owner if named else None, unit, node.name if named else "")
+    def function(
+        self, node: nodes.FunctionDef | nodes.Lambda, unit: Unit, owner: Class | None
+    ) -> None:
+        if isinstance(node, nodes.FunctionDef):
+            inner = Unit(node, self.module, owner, unit, node.name)
+        else:
+            inner = Unit(node, self.module, None, unit, "")
         self.module.units.append(inner)
         if unit.is_function:
             unit.inside.append(inner)
         self.module.unit_of_node[id(node)] = inner
-        if named:
+        if isinstance(node, nodes.FunctionDef):
             if owner is not None:
                 owner.methods[node.name] = inner
             else:
@@ -255,10 +282,9 @@ class _Indexer:
         for name in (given.vararg, given.kwarg):
             if name:
                 self.bind(inner, name, given, given, ("param",))
-        body = node.body if named else [node.body]
-        if not named:
+        if isinstance(node, nodes.Lambda):
             inner.returns.append(node.body)
-        self.push(body, inner, None)
+        self.push(inner.statements, inner, None)
 
     def class_(self, node: nodes.ClassDef, unit: Unit, owner: Class | None) -> None:
         found = Class(node, self.module, unit)
@@ -268,7 +294,7 @@ class _Indexer:
             self.bind(unit, node.name, node, node)
         if node.decorators:
             self.push(list(node.decorators.nodes), unit, owner)
-        self.push([*node.bases, *node.body], unit, found)
+        self.push([*found.bases, *node.body], unit, found)
 
     # -- bindings -------------------------------------------------------------------------
 
@@ -308,10 +334,10 @@ class _Indexer:
             ):
                 method.owner.attributes[target.attrname].append((unit, binding))
         elif isinstance(target, nodes.Tuple | nodes.List):
-            elements = value.elts if isinstance(value, nodes.Tuple | nodes.List) else None
-            for index, element in enumerate(target.elts):
-                if elements is not None and len(elements) == len(target.elts) and not path:
-                    self.target(element, elements[index], (), unit, owner)
+            values = elements(value) if isinstance(value, nodes.Tuple | nodes.List) else None
+            for index, element in enumerate(elements(target)):
+                if values is not None and len(values) == len(target.elts) and not path:
+                    self.target(element, values[index], (), unit, owner)
                 else:
                     self.target(element, value, (*path, index), unit, owner)
         elif isinstance(target, nodes.Starred):
@@ -319,38 +345,38 @@ class _Indexer:
         elif isinstance(target, nodes.Subscript):
             unit.subscript_stores.append(target)
 
-    def assign(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def assign(self, node: nodes.Assign, unit: Unit, owner: Class | None) -> None:
         for target in node.targets:
             self.target(target, node.value, (), unit, owner)
 
-    def annotated(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def annotated(self, node: nodes.AnnAssign, unit: Unit, owner: Class | None) -> None:
         if node.value is not None:
             self.target(node.target, node.value, (), unit, owner)
 
-    def augmented(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def augmented(self, node: nodes.AugAssign, unit: Unit, owner: Class | None) -> None:
         self.target(node.target, node, ("aug",), unit, owner)
 
-    def named(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def named(self, node: nodes.NamedExpr, unit: Unit, owner: Class | None) -> None:
         self.target(node.target, node.value, (), unit, None)
 
-    def loop(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def loop(self, node: nodes.For | nodes.While, unit: Unit, owner: Class | None) -> None:
         unit.loops.append(node)
         if isinstance(node, nodes.For):
             self.target(node.target, node.iter, ("iter",), unit, owner)
 
-    def comprehension(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def comprehension(self, node: nodes.Comprehension, unit: Unit, owner: Class | None) -> None:
         self.target(node.target, node.iter, ("iter",), unit, None)
 
-    def with_(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def with_(self, node: nodes.With, unit: Unit, owner: Class | None) -> None:
         for expression, target in node.items:
             if target is not None:
                 self.target(target, expression, ("enter",), unit, owner)
 
-    def handler(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def handler(self, node: nodes.ExceptHandler, unit: Unit, owner: Class | None) -> None:
         if node.name is not None:
             self.target(node.name, None, (), unit, owner)
 
-    def import_(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def import_(self, node: nodes.Import, unit: Unit, owner: Class | None) -> None:
         for name, alias in node.names:
             bound = alias or name.partition(".")[0]
             binding = Binding(bound, node, None, ("import",))
@@ -360,7 +386,7 @@ class _Indexer:
                 self.module.imports[id(binding)] = Import(bound, None, node)
             unit.bindings[bound].append(binding)
 
-    def import_from(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def import_from(self, node: nodes.ImportFrom, unit: Unit, owner: Class | None) -> None:
         for name, alias in node.names:
             found = Import(node.modname or "", name, node, node.level or 0)
             if name == "*":
@@ -372,31 +398,33 @@ class _Indexer:
 
     # -- the rest -------------------------------------------------------------------------
 
-    def call(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def call(self, node: nodes.Call, unit: Unit, owner: Class | None) -> None:
         unit.calls.append(node)
 
-    def return_(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def return_(self, node: nodes.Return, unit: Unit, owner: Class | None) -> None:
         unit.returns.append(node)
 
-    def yield_(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def yield_(self, node: nodes.Yield | nodes.YieldFrom, unit: Unit, owner: Class | None) -> None:
         unit.yields.append(node)
 
-    def global_(self, node: Node, unit: Unit, owner: Class | None) -> None:
+    def global_(self, node: nodes.Global, unit: Unit, owner: Class | None) -> None:
         unit.globals.update(node.names)
 
 
+#: Notes what one kind of node says.
+_Note: TypeAlias = Callable[[_Indexer, Any, Unit, Class | None], None]
 #: Nodes with nothing below and nothing to note: they are most of a tree.
 _LEAVES = frozenset(
-    {nodes.Name, nodes.Const, nodes.AssignName, nodes.DelName, nodes.Pass, nodes.Break, nodes.Continue,
-     nodes.EmptyNode}
+    {nodes.Name, nodes.Const, nodes.AssignName, nodes.DelName, nodes.Pass, nodes.Break,
+     nodes.Continue, nodes.EmptyNode}
 )  # fmt: skip
-_SCOPES = {
+_SCOPES: dict[type[Node], _Note] = {
     nodes.FunctionDef: _Indexer.function,
     nodes.AsyncFunctionDef: _Indexer.function,
     nodes.Lambda: _Indexer.function,
     nodes.ClassDef: _Indexer.class_,
 }
-_HANDLERS = {
+_HANDLERS: dict[type[Node], _Note] = {
     nodes.Assign: _Indexer.assign,
     nodes.AnnAssign: _Indexer.annotated,
     nodes.AugAssign: _Indexer.augmented,

@@ -12,10 +12,10 @@ from astroid import nodes
 
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
-from ddp_lint.model.frames import Frame, elements, entries, key, origins_in, resolve
+from ddp_lint.model.frames import Frame, key, origins_in, resolve
 from ddp_lint.model.origins import Instance, Item, Made, Member, Origin, Param, Result, Unknown
 from ddp_lint.model.torch_api import ROLES, WRAPPERS
-from ddp_lint.model.tree import COMPREHENSIONS, Node
+from ddp_lint.model.tree import COMPREHENSIONS, Node, elements, entries
 from ddp_lint.model.ways import Event
 
 _PARAMETERS = frozenset({"parameters", "named_parameters", "trainable_parameters",

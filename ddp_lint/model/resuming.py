@@ -9,12 +9,12 @@ from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.frames import Frame, entries, origins_in, resolve
+from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.gradients import Training
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Instance, Made, Origins
 from ddp_lint.model.scaling import is_off
-from ddp_lint.model.tree import Node, dotted, source
+from ddp_lint.model.tree import Node, dotted, entries, source
 from ddp_lint.model.ways import Event
 
 _MODULES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module", "ema"})

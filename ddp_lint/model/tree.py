@@ -11,6 +11,7 @@ import ast
 import gc
 import warnings
 from collections.abc import Iterator
+from typing import cast
 
 from astroid import nodes
 from astroid.manager import AstroidManager
@@ -134,3 +135,14 @@ def dotted(node: Node) -> str:
         return ""
     parts.append(at.name)
     return ".".join(reversed(parts))
+
+
+def elements(display: nodes.BaseContainer) -> list[Node]:
+    """The elements of a list, tuple or set display."""
+    # As astroid declares them they may be proxies; the tree of a parsed file has none.
+    return cast(list[Node], display.elts)
+
+
+def entries(display: nodes.Dict) -> list[tuple[Node, Node]]:
+    """Keys and values of a dictionary display; ``**more`` has a ``DictUnpack`` for its key."""
+    return cast(list[tuple[Node, Node]], display.items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.flow import reaching
+from ddp_lint.model.flow import Condition, reaching
 from ddp_lint.model.gates import is_switch
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Made
@@ -18,6 +19,7 @@ from ddp_lint.model.torch_api import BARRIERS, EMPTY_CACHE, SYNCHRONIZE
 from ddp_lint.model.tree import Node, dotted, source, statement, walk
 from ddp_lint.model.values import argument_for
 
+_TEST_FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
 _READS = frozenset({"item", "cpu", "tolist", "numpy"})
 _CONVERSIONS = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.str"})
 _TESTS = frozenset({"math.isfinite", "math.isnan", "math.isinf", "numpy.isnan", "numpy.isfinite",
@@ -41,16 +43,44 @@ class StepSpot(Spot):
     @property
     def on_every_step(self) -> bool:
         """On each iteration, or on each one while a setting is on that is not for debugging."""
+        if self.in_a_test or self.ruled_out:
+            return False
         often = self.facts.how_often(self.loop, self.happening)
         return often == "every step" or (often == "on a flag" and not self.switched_on)
 
     @property
     def at_every_update(self) -> bool:
         """On each iteration or each optimizer step, whatever the user chooses."""
+        if self.in_a_test or self.ruled_out:
+            return False
         often = self.facts.how_often(self.loop, self.happening)
         return often in ("every step", "each update") or (
             often == "on a flag" and self.only_environment
         )
+
+    @property
+    def ruled_out(self) -> bool:
+        """Not on this way: a call of the chain leaves a parameter at the default for which the
+        condition does not hold (``cache is not None``)."""
+        calls = {id(inner): call for call, inner in self._entered()}
+        for condition, unit in self.loop.conditions_of(self.happening):
+            call = calls.get(id(unit))
+            if call is not None and _fails(condition, unit, call):
+                return True
+        return False
+
+    def _entered(self) -> Iterator[tuple[nodes.Call, Unit]]:
+        """Each call of the chain with the unit that it enters."""
+        chain = self.happening.chain
+        inner = [unit for _, unit in chain[1:]]
+        if chain:
+            calls = [call for call, _ in chain]
+            yield from zip(calls, [*inner, self.happening.unit], strict=True)
+
+    @property
+    def in_a_test(self) -> bool:
+        """The loop is one of a unit test: it may wait as long as it likes."""
+        return _TEST_FILE.search(self.loop.unit.module.key) is not None
 
     @property
     def switched_on(self) -> bool:
@@ -124,6 +154,29 @@ class Branch(StepSpot):
     @property
     def test_text(self) -> str:
         return source(self.test)
+
+
+def _fails(condition: Condition, unit: Unit, call: nodes.Call) -> bool:
+    """Whether what ``call`` passes for a parameter of ``unit`` rules a condition out."""
+    test, holds = condition.test, condition.holds
+    while isinstance(test, nodes.UnaryOp) and test.op == "not":
+        test, holds = test.operand, not holds
+    wants_none = None
+    if isinstance(test, nodes.Compare) and len(test.ops) == 1 and isinstance(test.left, nodes.Name):
+        op, right = test.ops[0]
+        if op in ("is", "is not") and isinstance(right, nodes.Const) and right.value is None:
+            wants_none = (op == "is") is holds
+            test = test.left
+    if not isinstance(test, nodes.Name) or test.name not in unit.parameters:
+        return False
+    if any(b.path != ("param",) for b in unit.bindings.get(test.name, ())):
+        return False
+    given = argument_for(call, unit, test.name)
+    if not isinstance(given, nodes.Const):
+        return False
+    if wants_none is not None:
+        return (given.value is None) is not wants_none
+    return bool(given.value) is not holds
 
 
 def _spots(facts: Facts) -> Iterator[tuple[StepLoop, Happening]]:

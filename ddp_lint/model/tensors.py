@@ -203,9 +203,7 @@ class Tensors:
             case nodes.Const() | nodes.JoinedStr() | nodes.FormattedValue():
                 return "host"
             case nodes.Compare():
-                if any(
-                    isinstance(right, nodes.Const) and right.value is None for _, right in node.ops
-                ):
+                if any(_is_no_tensor(right) for _, right in node.ops):
                     return "host"
                 if any(op in ("is", "is not", "in", "not in") for op, _ in node.ops):
                     return "host"
@@ -596,6 +594,8 @@ class Tensors:
                 if binding.path[:1] == ("iter",):
                     continue
                 if isinstance(value, nodes.AugAssign):
+                    if value.op in ("/=", "*="):
+                        continue  # a factor
                     value = value.value
                 todo.extend(_operands(value, enters))
         return frozenset(found)
@@ -656,7 +656,7 @@ def _operands(node: Node, enters: Callable[[nodes.Call], bool]) -> Iterator[str]
         elif isinstance(at, nodes.Attribute) and _says_output(at):
             stack.append(at.expr)
         elif isinstance(at, nodes.BinOp):
-            stack.extend((at.left, at.right))
+            stack.extend(_terms(at))
         elif isinstance(at, nodes.UnaryOp):
             stack.append(at.operand)
         elif isinstance(at, nodes.IfExp):
@@ -665,6 +665,31 @@ def _operands(node: Node, enters: Callable[[nodes.Call], bool]) -> Iterator[str]
             stack.extend(at.elts)
         elif isinstance(at, COMPREHENSIONS):
             stack.extend(g.iter for g in at.generators)
+
+
+def _is_no_tensor(node: Node) -> bool:
+    """What no tensor is compared with by value: None, a string, a dict."""
+    if isinstance(node, nodes.Const):
+        return node.value is None or isinstance(node.value, str)
+    return isinstance(node, nodes.Dict | nodes.List | nodes.Set)
+
+
+def _terms(node: nodes.BinOp) -> list[Node]:
+    """The sides of an operation that are tensors: of a product the one that is a loss, where
+    only one is called so; what something is divided by is a number more often than not."""
+    if node.op in ("/", "//"):
+        return [node.left]
+    if node.op == "*":
+        losses = [side for side in (node.left, node.right) if "loss" in node_name(side)]
+        if len(losses) == 1:
+            return losses
+    return [node.left, node.right]
+
+
+def node_name(node: Node) -> str:
+    """The last name in an expression, for a hint: "loss" of ``self.loss`` and ``loss_fn(x)``."""
+    at = node.func if isinstance(node, nodes.Call) else node
+    return str(getattr(at, "attrname", getattr(at, "name", "")) or "").lower()
 
 
 def _enters_none(call: nodes.Call) -> bool:
@@ -743,10 +768,9 @@ def _computed(binding: Binding) -> bool:
             | nodes.BinOp
             | nodes.UnaryOp
             | nodes.AugAssign
-            | nodes.Subscript
-            | nodes.Attribute,
+            | nodes.Subscript,
         )
-    )
+    ) or (isinstance(binding.value, nodes.Attribute) and _says_output(binding.value))
 
 
 __all__ = ["Param", "Tensors", "Where", "loss_of"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ from ddp_lint.model.tree import Node, ancestors, dotted, is_within, source, walk
 from ddp_lint.model.wrappers import inner_of, kind
 
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
+_ABOUT_LOSS = re.compile(r"nan|inf|finite|loss", re.I)
 _STEPS = frozenset({"training_step", "compute_loss"})
 _SYNCING = frozenset({"ddp", "prepared", "fsdp", "engine"})
 _PLAIN = frozenset({"module", "dp"})
@@ -196,6 +198,9 @@ def _frames(happening: Happening) -> list[Frame]:
 
 def _local_test(facts: Facts, loop: StepLoop, happening: Happening) -> Node | None:
     locality = facts.once(Locality)
+    # Input that is refused is an error like any other; skipping a batch is not.
+    skips = isinstance(happening.node, nodes.Continue | nodes.Break | nodes.Return)
+    wanted = ("local", "batch") if skips else ("local",)
     every = [*happening.chain, (happening.node, happening.unit)]
     for level, ((node, _), frame) in enumerate(zip(every, _frames(happening), strict=True)):
         if isinstance(node, nodes.Assert) and locality.of(node.test, frame) == "local":
@@ -207,7 +212,11 @@ def _local_test(facts: Facts, loop: StepLoop, happening: Happening) -> Node | No
                 continue  # another statement leaves there
             if facts.guards.depends_on_rank(condition.test):
                 continue  # a guard, which is another matter
-            if locality.of(condition.test, frame) == "local":
+            if isinstance(happening.node, nodes.Raise) and not _ABOUT_LOSS.search(
+                condition.test.as_string()
+            ):
+                continue
+            if locality.of(condition.test, frame) in wanted:
                 return condition.test
     return None
 
@@ -227,7 +236,7 @@ def _branch_around(facts: Facts, loop: StepLoop, happening: Happening) -> nodes.
             other = parent.orelse if any(child is one for one in parent.body) else parent.body
             if always_exits(other) or _sends_too(facts, other):
                 continue
-            if locality.of(parent.test, frame) != "local":
+            if locality.of(parent.test, frame) not in ("local", "batch"):
                 continue
             return parent
     return None

@@ -1,5 +1,6 @@
 """Layer 12, locality: whether a value is one rank's own, or the same on all of them.
 
+A batch as it was loaded is "batch", what is computed from it by the model "local".
 "reduced" is "equal" by what was done to it: where one binding of a name is reduced and another
 is not, the other is that of a program without other ranks.
 
@@ -24,7 +25,7 @@ from ddp_lint.model.tensors import loss_of
 from ddp_lint.model.torch_api import CLIPS, COLLECTIVES
 from ddp_lint.model.tree import Node, dotted, position, walk
 
-Local = Literal["local", "equal", "reduced"] | None
+Local = Literal["local", "batch", "equal", "reduced"] | None
 
 _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.monotonic", "time.process_time"})
 _SAME = frozenset({"builtins.len", "builtins.isinstance", "builtins.hasattr", "builtins.range"})
@@ -44,6 +45,7 @@ _KEPT_EQUAL = _MODULES | {"optimizer", "scheduler", "own scheduler", "scaler", "
 _LOADERS = frozenset({"loader", "prepared loader", "engine loader"})
 #: What a helper outside the project is called that makes a value equal on all ranks.
 _REDUCING = re.compile(r"reduce|gather|broadcast|sync|average_over|mean_over|all_ranks", re.I)
+_OWN: tuple[Local, ...] = ("local", "batch")
 _DEEPEST = 10
 
 
@@ -100,8 +102,9 @@ class Locality:
 
     def _any(self, parts: Iterable[Node], frame: Frame, depth: int) -> Local:
         found = [self.of(part, frame, depth + 1) for part in parts]
-        if "local" in found:
-            return "local"
+        for own in _OWN:
+            if own in found:
+                return own
         if found and all(found):
             return "reduced" if "reduced" in found else "equal"
         return None
@@ -213,7 +216,7 @@ class Locality:
                 return self._iterated(iterable.args[0], path, binding, frame, depth)
         written = resolve(iterable, frame)
         if self._roles(written.node, written.frame) & _LOADERS:
-            return "local"
+            return "batch"
         return self.of(iterable, frame, depth + 1)
 
     def _was_sent(self, node: nodes.Name) -> bool:
@@ -240,6 +243,7 @@ def _joined(found: list[Local]) -> Local:
     """What several ways to one value come to."""
     if "reduced" in found:
         return "reduced"
-    if "local" in found:
-        return "local"
+    for own in _OWN:
+        if own in found:
+            return own
     return "equal" if found and None not in found else None

@@ -41,6 +41,8 @@ _HOOK_PACKAGES = ("lightning", "pytorch_lightning", "transformers.", "composer."
                   "mmcv.", "trl.")  # fmt: skip
 #: Hooks that they call in one process of a node.
 _ONCE_HOOKS = frozenset({"prepare_data"})
+#: Functions that are given something to call some day, on whatever rank comes by.
+_HOOKING = re.compile(r"hook|register|callback|submit|signal|subscribe", re.I)
 _DEEPEST = 6
 
 
@@ -357,6 +359,8 @@ class Ranks:
         for site in sites:
             if site.spawned:
                 return (site,)
+            if site.handed and _HOOKING.search(dotted(site.call.func)):
+                continue  # who calls it is not known
             if self._leads(site, unit, node):
                 way = self.way_of_all(site.call)
                 if way is not None:

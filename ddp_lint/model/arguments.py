@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from astroid import nodes
 
@@ -15,10 +16,13 @@ from ddp_lint.finding import Edit
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import conditions
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.origins import Expression, Made, Member, Origin, Param, Result
+from ddp_lint.model.origins import Expression, Made, Member, Origin, Origins, Param, Result
 from ddp_lint.model.tree import Node, position
 
 _DEEPEST = 6
+
+#: Units that were entered by a known call, innermost first.
+Context: TypeAlias = tuple[tuple[Unit, nodes.Call], ...]
 
 
 @dataclass
@@ -76,43 +80,59 @@ class Calls:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self._known: dict[int, Arguments] = {}
+        self._known: dict[tuple[int, Context], Arguments] = {}
         self._filled: dict[Origin, list[tuple[str | None, Node]]] | None = None
         self._grown: dict[Origin, list[tuple[bool, Node]]] | None = None
 
-    def arguments(self, call: nodes.Call, parameters: Iterable[str]) -> Arguments:
-        """What ``call`` passes; ``parameters`` names the positional ones in their order."""
-        known = self._known.get(id(call))
-        if known is None:
-            known = self._known[id(call)] = Arguments(self._of_call(call, tuple(parameters), 0))
-        return known
+    def origins(self, node: Node, context: Context) -> Origins:
+        """The origins of an expression where its unit was entered as ``context`` says."""
+        found = self.facts.values.of(node)
+        for unit, call in context:
+            found = frozenset(
+                one
+                for origin in found
+                for one in self.facts.values.substituted(origin, unit, call)
+            )
+        return self.facts.graph.expand(found)
 
-    def _of_call(self, call: nodes.Call, parameters: tuple[str, ...], depth: int) -> Passed:
+    def arguments(
+        self, call: nodes.Call, parameters: Iterable[str], context: Context = ()
+    ) -> Arguments:
+        """What ``call`` passes; ``parameters`` names the positional ones in their order."""
+        key = id(call), context
+        if key not in self._known:
+            passed = self._of_call(call, tuple(parameters), 0, context)
+            self._known[key] = Arguments(passed)
+        return self._known[key]
+
+    def _of_call(
+        self, call: nodes.Call, parameters: tuple[str, ...], depth: int, context: Context
+    ) -> Passed:
         passed = Passed()
         for index, argument in enumerate(call.args):
             if isinstance(argument, nodes.Starred) or index >= len(parameters):
                 passed.complete = False
                 break
             passed.set(parameters[index], argument, always=True)
-        self._keywords(call, passed, depth)
+        self._keywords(call, passed, depth, context)
         return passed
 
-    def _keywords(self, call: nodes.Call, passed: Passed, depth: int) -> None:
+    def _keywords(self, call: nodes.Call, passed: Passed, depth: int, context: Context) -> None:
         for keyword in call.keywords:
             if keyword.arg is not None:
                 passed.set(keyword.arg, keyword.value, always=True)
             else:
-                passed.merge(self.entries(keyword.value, depth + 1))
+                passed.merge(self.entries(keyword.value, depth + 1, context))
 
-    def entries(self, node: Node, depth: int = 0) -> Passed:
+    def entries(self, node: Node, depth: int = 0, context: Context = ()) -> Passed:
         """What a dictionary holds, by its keys."""
-        origins = self.facts.origins(node)
-        found = [self._of_origin(origin, depth) for origin in origins]
+        origins = self.origins(node, context)
+        found = [self._of_origin(origin, depth, context) for origin in origins]
         if not found:
             return Passed(complete=False)
         return _either(found)
 
-    def _of_origin(self, origin: Origin, depth: int) -> Passed:
+    def _of_origin(self, origin: Origin, depth: int, context: Context) -> Passed:
         passed = Passed()
         if depth > _DEEPEST:
             passed.complete = False
@@ -121,37 +141,40 @@ class Calls:
             case Expression(node=nodes.Dict(items=items)):
                 for key, value in items:
                     if isinstance(key, nodes.DictUnpack):
-                        passed.merge(self.entries(value, depth + 1))
+                        passed.merge(self.entries(value, depth + 1, context))
                     elif isinstance(key, nodes.Const):
                         passed.set(str(key.value), value, always=True)
                     else:
                         passed.complete = False
             case Expression(node=nodes.BinOp(op="|", left=left, right=right)):
-                passed.merge(self.entries(left, depth + 1))
-                passed.merge(self.entries(right, depth + 1))
+                passed.merge(self.entries(left, depth + 1, context))
+                passed.merge(self.entries(right, depth + 1, context))
             case Made(name="builtins.dict", call=call):
                 for argument in call.args:
-                    passed.merge(self.entries(argument, depth + 1))
-                self._keywords(call, passed, depth)
+                    passed.merge(self.entries(argument, depth + 1, context))
+                self._keywords(call, passed, depth, context)
             case Result(of=Member(of=base, name="copy")):
-                passed.merge(self._of_origin(base, depth + 1))
+                passed.merge(self._of_origin(base, depth + 1, context))
             case Param(unit=unit, name=name) if unit.is_function and unit.node.args.kwarg == name:
-                passed.merge(self._caught(unit, depth))
+                passed.merge(self._caught(unit, depth, context))
             case Expression(node=nodes.Const(value=None)):
                 pass
             case _:
                 passed.complete = False
-        self._fill(origin, passed, depth)
+        self._fill(origin, passed, depth, context)
         return passed
 
-    def _caught(self, unit: Unit, depth: int) -> Passed:
-        """What the callers of ``unit`` give to its ``**kwargs``."""
-        found = []
+    def _caught(self, unit: Unit, depth: int, context: Context) -> Passed:
+        """What the callers of ``unit`` give to its ``**kwargs``, or the one that is known."""
         named = set(unit.parameters)
-        for site in self.facts.graph.sites_of(unit):
-            one = Passed(complete=not site.handed)
-            if not site.handed:
-                self._keywords(site.call, one, depth)
+        entered = [call for at, call in context if at is unit]
+        sites = self.facts.graph.sites_of(unit)
+        found = []
+        for call in entered[:1] or [site.call for site in sites]:
+            handed = any(site.handed for site in sites if site.call is call)
+            one = Passed(complete=not handed)
+            if not handed:
+                self._keywords(call, one, depth, context)
                 for name in named & set(one.values):
                     del one.values[name]
                     one.always.discard(name)
@@ -160,13 +183,13 @@ class Calls:
 
     # -- dictionaries that are filled later -------------------------------------------------
 
-    def _fill(self, origin: Origin, passed: Passed, depth: int) -> None:
+    def _fill(self, origin: Origin, passed: Passed, depth: int, context: Context) -> None:
         for key, value in self.filled.get(origin, ()):
             sure = not conditions(value)
             if key is not None:
                 passed.set(key, value, always=sure)
                 continue
-            more = self.entries(value, depth + 1)
+            more = self.entries(value, depth + 1, context)
             if not sure:
                 more.always.clear()
             passed.merge(more)

@@ -86,9 +86,8 @@ class Datasets:
         """What the datasets may be, also inside other datasets."""
         found: dict[Origin, Loader | None] = {}
         for loader in self.loaders:
-            for node in loader.arguments.given("dataset"):
-                for origin in self._within(self.facts.origins(node), 0):
-                    found.setdefault(origin, loader)
+            for origin in self._within(frozenset(loader.origins("dataset")), 0):
+                found.setdefault(origin, loader)
         return list(found.items())
 
     def _within(self, origins: frozenset[Origin], depth: int) -> Iterator[Origin]:

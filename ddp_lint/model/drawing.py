@@ -12,6 +12,7 @@ from functools import cached_property
 
 from astroid import nodes
 
+from ddp_lint.model.arguments import Context
 from ddp_lint.model.flow import loops_around, reaching
 from ddp_lint.model.loading import Loader, Loading
 from ddp_lint.model.modules import Binding, Class, Unit
@@ -23,12 +24,13 @@ from ddp_lint.model.origins import (
     Member,
     Origin,
     Origins,
-    Param,
     Result,
 )
 from ddp_lint.model.tree import Node, statement, walk_scope
+from ddp_lint.model.values import argument_for
 
-_DEEPEST = 10
+_DEEPEST = 12
+_MOST = 4000
 
 #: Calls that iterate their arguments and hand on what they find.
 _PASSING_ON = frozenset(
@@ -71,20 +73,31 @@ class Source:
 
 @dataclass(frozen=True)
 class Draw:
-    """A pass over a loader: ``loops`` start it again and again, innermost first."""
+    """A pass over a loader: ``loops`` start it again and again, innermost first.
+
+    ``callers`` are the calls that handed the loader in, innermost first, each with the unit that
+    it enters.
+    """
 
     source: Source
     at: Node
     loops: tuple[tuple[Node, Unit], ...]
+    callers: Context = ()
 
 
 @dataclass(frozen=True)
 class _Way:
-    """How the search came to a value: where it is iterated, and whether somebody owns it."""
+    """How the search came to a value: where it is iterated, and whether somebody owns it.
+
+    ``inside`` are calls that were entered on the way to it, ``callers`` those that were left
+    through a parameter.
+    """
 
     at: Node
     owned: bool = False
     depth: int = 0
+    inside: Context = ()
+    callers: Context = ()
 
     @property
     def deeper(self) -> _Way:
@@ -93,6 +106,37 @@ class _Way:
     @property
     def taken_over(self) -> _Way:
         return replace(self, owned=True, depth=self.depth + 1)
+
+    def entering(self, unit: Unit, call: nodes.Call) -> _Way:
+        return replace(self, depth=self.depth + 1, inside=((unit, call), *self.inside))
+
+    def leaving(self, unit: Unit, call: nodes.Call) -> _Way:
+        """Back to the call that passes a parameter: that which was entered, or a caller."""
+        for index, (entered, _) in enumerate(self.inside):
+            if entered is unit:
+                return replace(self, depth=self.depth + 1, inside=self.inside[index + 1 :])
+        return replace(self, depth=self.depth + 1, callers=(*self.callers, (unit, call)))
+
+
+@dataclass(frozen=True)
+class Behind:
+    """An expression that a name stands for.
+
+    Where ``unit`` is given, it is a step through ``call`` of that unit: outwards to what is
+    passed, or, with ``enters``, inwards to what is returned.
+    """
+
+    node: Node
+    unit: Unit | None = None
+    call: nodes.Call | None = None
+    enters: bool = False
+    prepared: bool = False
+
+    def way(self, way: _Way) -> _Way:
+        if self.unit is not None and self.call is not None:
+            step = way.entering if self.enters else way.leaving
+            return step(self.unit, self.call)
+        return way.taken_over if self.prepared else way.deeper
 
 
 class Drawing:
@@ -123,15 +167,15 @@ class Drawing:
 
     # -- expressions behind a name ----------------------------------------------------------
 
-    def behind(self, node: Node) -> list[tuple[Node, bool]]:
-        """The expressions that a name stands for, and whether a framework has prepared each.
+    def behind(self, node: Node, inside: Context = ()) -> list[Behind]:
+        """The expressions that a name stands for.
 
         Empty where one of them is not to be seen in the text.
         """
-        found: list[tuple[Node, bool]] = []
+        found: list[Behind] = []
         for binding, unit in self._bindings(node):
             if binding.path == ("param",):
-                given = self._passed(binding.name, unit)
+                given = self._passed(binding.name, unit, inside)
             else:
                 given = self._bound(binding)
             if not given:
@@ -162,50 +206,54 @@ class Drawing:
                 found.extend((binding, unit) for unit, binding in stored)
         return found
 
-    def _passed(self, name: str, unit: Unit) -> list[tuple[Node, bool]]:
-        found: list[tuple[Node, bool]] = []
+    def _passed(self, name: str, unit: Unit, inside: Context) -> list[Behind]:
+        entered = [call for at, call in inside if at is unit][:1]
+        if entered:
+            given = argument_for(entered[0], unit, name)
+            return [Behind(given, unit, entered[0])] if given is not None else []
+        found: list[Behind] = []
         for site in self.facts.graph.sites_of(unit):
             given = self.facts.graph.given(site, unit, name)
             if given is None:
                 return []
-            found.append((given, False))
+            found.append(Behind(given, unit, site.call))
         return found
 
-    def _bound(self, binding: Binding) -> list[tuple[Node, bool]]:
+    def _bound(self, binding: Binding) -> list[Behind]:
         value = binding.value
         if value is None or isinstance(value, nodes.FunctionDef | nodes.ClassDef):
             return []
         if binding.path == ():
-            return [(value, False)]
+            return [Behind(value)]
         if len(binding.path) == 1 and isinstance(index := binding.path[0], int):
             return self._part(value, index)
         return []
 
-    def _part(self, value: Node, index: int) -> list[tuple[Node, bool]]:
+    def _part(self, value: Node, index: int) -> list[Behind]:
         """One element of what is unpacked."""
         if isinstance(value, nodes.Tuple | nodes.List):
-            return [(value.elts[index], False)] if index < len(value.elts) else []
+            return [Behind(value.elts[index])] if index < len(value.elts) else []
         if not isinstance(value, nodes.Call):
             return []
         if isinstance(value.func, nodes.Attribute) and value.func.attrname in _PREPARING:
-            return [(one, True) for one in value.args[index : index + 1]]
-        found: list[tuple[Node, bool]] = []
-        for given in self.returned(value):
+            return [Behind(one, prepared=True) for one in value.args[index : index + 1]]
+        found: list[Behind] = []
+        for unit, given in self.returned(value):
             if not isinstance(given, nodes.Tuple) or index >= len(given.elts):
                 return []
-            found.append((given.elts[index], False))
+            found.append(Behind(given.elts[index], unit, value, enters=True))
         return found
 
-    def returned(self, call: nodes.Call) -> list[Node]:
+    def returned(self, call: nodes.Call) -> list[tuple[Unit, Node]]:
         """The expressions that a call of a function of the project may give back."""
-        found: list[Node] = []
+        found: list[tuple[Unit, Node]] = []
         for unit in self.facts.graph.targets_of(call):
             if unit.is_generator or unit.name == "__init__":
                 return []
             for one in unit.returns:
                 value = one.value if isinstance(one, nodes.Return) else one
                 if value is not None:
-                    found.append(value)
+                    found.append((unit, value))
         return found
 
 
@@ -216,14 +264,14 @@ class _Search:
         self.drawing = drawing
         self.loading = drawing.loading
         self.facts = drawing.facts
-        self._seen: set[tuple[object, int, bool]] = set()
+        self._seen: set[tuple[object, ...]] = set()
 
     def _is_new(self, what: object, way: _Way) -> bool:
-        key = what, id(way.at), way.owned
-        if way.depth > _DEEPEST or key in self._seen:
+        key = what, id(way.at), way.owned, way.inside, way.callers
+        if way.depth > _DEEPEST or len(way.callers) > 4 or key in self._seen:
             return False
         self._seen.add(key)
-        return True
+        return len(self._seen) < _MOST
 
     def expression(self, node: Node, way: _Way) -> Iterator[Draw]:
         if isinstance(node, nodes.Const) or not self._is_new(id(node), way):
@@ -235,13 +283,16 @@ class _Search:
             case nodes.Call():
                 yield from self._call(node, way)
             case nodes.Name() | nodes.Attribute():
-                behind = self.drawing.behind(node)
-                for value, prepared in behind:
-                    yield from self.expression(value, way.taken_over if prepared else way.deeper)
+                behind = self.drawing.behind(node, way.inside)
+                for one in behind:
+                    yield from self.expression(one.node, one.way(way))
                 if not behind:
-                    yield from self.origins(self.facts.origins(node), way)
+                    yield from self.origins(self._origins(node, way), way)
             case _:
-                yield from self.origins(self.facts.origins(node), way)
+                yield from self.origins(self._origins(node, way), way)
+
+    def _origins(self, node: Node, way: _Way) -> Origins:
+        return self.loading.calls.origins(node, way.inside)
 
     def _call(self, node: nodes.Call, way: _Way) -> Iterator[Draw]:
         names = self.facts.names(node)
@@ -255,10 +306,10 @@ class _Search:
                 yield from self.expression(argument, way.taken_over)
             return
         returned = self.drawing.returned(node)
-        for value in returned:
-            yield from self.expression(value, way.deeper)
+        for unit, value in returned:
+            yield from self.expression(value, way.entering(unit, node))
         if not returned:
-            yield from self.origins(self.facts.origins(node), way)
+            yield from self.origins(self._origins(node, way), way)
 
     def origins(self, origins: Origins, way: _Way) -> Iterator[Draw]:
         for origin in origins:
@@ -269,11 +320,12 @@ class _Search:
         role = self.facts.roles.role(origin)
         match origin:
             case Made(call=call) if role == "loader":
-                yield self._draw(self.loading.loader(call), way)
+                yield self._draw(self.loading.loader(call, way.inside), way)
             case Instance(cls=cls, call=call) if role == "loader":
                 way = replace(way, owned=way.owned or "__iter__" in cls.methods)
-                for made in self._base_calls(cls):
-                    yield self._draw(self.loading.loader(made), way)
+                for init, made in self._base_calls(cls):
+                    inside = ((init, call), *way.inside) if call is not None else way.inside
+                    yield self._draw(self.loading.loader(made, inside), way)
             case Result(of=Code(unit=unit), call=call) if unit.is_generator:
                 yield from self._generated(unit, call, way)
             case Instance(cls=cls, call=nodes.Call() as call) if role == "":
@@ -293,17 +345,25 @@ class _Search:
                     yield from self.expression(argument, way.taken_over)
 
     def _draw(self, loader: Loader, way: _Way, inner: Loops | None = None) -> Draw:
-        unit = self.facts.values.unit_of(way.at)
-        outside = self.facts.steps.loops_outside(way.at, unit)
-        return Draw(Source(loader, way.owned), way.at, (*(inner or []), *outside))
+        outside = self._loops_outside(way.at, way.callers)
+        return Draw(Source(loader, way.owned), way.at, (*(inner or []), *outside), way.callers)
 
-    def _base_calls(self, cls: Class) -> Iterator[nodes.Call]:
+    def _loops_outside(self, at: Node, callers: Context) -> Loops:
+        """The loops around a place, and around the calls by which the loader came there."""
+        unit = self.facts.values.unit_of(at)
+        own: Loops = [(loop, unit) for loop in loops_around(at) if loop is not at]
+        if callers and callers[0][0] is unit:
+            return [*own, *self._loops_outside(callers[0][1], callers[1:])]
+        return self.facts.steps.loops_outside(at, unit)
+
+    def _base_calls(self, cls: Class) -> Iterator[tuple[Unit, nodes.Call]]:
         """``super().__init__(...)`` of a class of loaders."""
         for at in self.facts.values.mro(cls):
             unit = at.methods.get("__init__")
             for call in unit.calls if unit is not None else ():
                 if isinstance(call.func, nodes.Attribute) and call.func.attrname == "__init__":
-                    yield call
+                    assert unit is not None
+                    yield unit, call
 
     # -- what stands between ----------------------------------------------------------------
 
@@ -311,24 +371,13 @@ class _Search:
         """A generator: the loops in it that go through a loader and yield."""
         for loop, iterable in _yielding(unit):
             inner = [(around, unit) for around in loops_around(loop)]
-            for draw in self._inside(unit, call, iterable, replace(way, at=loop)):
+            for draw in self.expression(iterable, replace(way, at=loop).entering(unit, call)):
                 own = draw.at is loop
-                start = replace(way, at=call, owned=draw.source.owned)
+                start = replace(
+                    way, at=call, owned=draw.source.owned, callers=_behind_call(draw, unit)
+                )
                 outside = self._draw(draw.source.loader, start, inner if own else [])
                 yield outside if own else draw
-
-    def _inside(self, unit: Unit, call: nodes.Call, iterable: Node, way: _Way) -> Iterator[Draw]:
-        """What ``iterable`` is in a unit that is entered by ``call``."""
-        origins: set[Origin] = set()
-        handed = False
-        for origin in self.facts.values.of(_stripped(iterable)):
-            for one in self.facts.values.substituted(origin, unit, call):
-                handed |= one is not origin or isinstance(origin, Param)
-                origins.update(self.facts.graph.expand(frozenset({one})))
-        if handed:
-            yield from self.origins(frozenset(origins), way.deeper)
-        else:
-            yield from self.expression(iterable, way.deeper)
 
     def _wrapped(self, cls: Class, call: nodes.Call, way: _Way) -> Iterator[Draw]:
         """An object that goes through a loader for its user, a prefetcher for example."""
@@ -344,7 +393,7 @@ class _Search:
             for one in self.expression(argument, start):
                 if id(one.source.loader) not in found:
                     found.add(id(one.source.loader))
-                    yield Draw(one.source, one.at, (*inner, *one.loops))
+                    yield replace(one, loops=(*inner, *one.loops))
         if found:
             return
         for bindings in list(cls.attributes.values()):
@@ -379,13 +428,9 @@ def _unbounded(unit: Unit) -> Loops:
     ]
 
 
-def _stripped(node: Node) -> Node:
-    """``loader`` of ``enumerate(loader)``."""
-    while isinstance(node, nodes.Call) and node.args and isinstance(node.func, nodes.Name):
-        if node.func.name not in ("enumerate", "iter", "tqdm"):
-            break
-        node = node.args[0]
-    return node
+def _behind_call(draw: Draw, unit: Unit) -> Context:
+    """The callers of a draw but for the one that enters ``unit``."""
+    return tuple(pair for pair in draw.callers if pair[0] is not unit)
 
 
 def _iterables(call: nodes.Call) -> list[Node]:
@@ -393,8 +438,9 @@ def _iterables(call: nodes.Call) -> list[Node]:
 
 
 def _unique(draws: Iterator[Draw]) -> list[Draw]:
-    found: dict[tuple[int, bool, int, tuple[int, ...]], Draw] = {}
+    found: dict[tuple[object, ...], Draw] = {}
     for one in draws:
         loops = tuple(id(node) for node, _ in one.loops)
-        found.setdefault((id(one.source.loader.node), one.source.owned, id(one.at), loops), one)
+        loader = id(one.source.loader)
+        found.setdefault((loader, one.source.owned, id(one.at), loops, one.callers), one)
     return list(found.values())

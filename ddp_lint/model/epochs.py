@@ -11,12 +11,14 @@ from astroid import nodes
 from ddp_lint.finding import Fix, Related
 from ddp_lint.model.drawing import Draw, Drawing
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.flow import always_exits
+from ddp_lint.model.flow import always_exits, with_items
 from ddp_lint.model.loading import Loader, Loading, Sampler, name_of
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Expression, Instance, Made, Member, Origin, inner
-from ddp_lint.model.steps import StepLoop
+from ddp_lint.model.steps import Happening, StepLoop
+from ddp_lint.model.torch_api import NO_GRAD
 from ddp_lint.model.tree import Node, dotted, source
+from ddp_lint.model.values import argument_for
 
 _DRAWING = frozenset({"next", "__next__"})
 
@@ -36,12 +38,11 @@ class Feed:
 def feeds(drawing: Drawing) -> Iterator[Feed]:
     """What every step loop of the program draws from."""
     for loop in drawing.facts.steps.loops:
-        seen: set[tuple[int, int]] = set()
+        seen: set[Draw] = set()
         for node, at in _drawn(drawing.facts, loop):
             for draw in drawing.draws(node, at):
-                key = id(draw.source.loader.node), id(draw.at)
-                if key not in seen:
-                    seen.add(key)
+                if draw not in seen and _trains(drawing.facts, loop, draw):
+                    seen.add(draw)
                     yield Feed(loop, draw)
 
 
@@ -54,9 +55,96 @@ def _drawn(facts: Facts, loop: StepLoop) -> Iterator[tuple[Node, Node]]:
         call = happening.node
         assert isinstance(call, nodes.Call)
         if isinstance(call.func, nodes.Name) and call.func.name == "next" and call.args:
-            yield call.args[0], call
+            node = call.args[0]
         elif isinstance(call.func, nodes.Attribute) and call.func.attrname in _DRAWING:
-            yield call.func.expr, call
+            node = call.func.expr
+        else:
+            continue
+        written = _as_written(node, happening, loop)
+        if written is not None:
+            yield written, call
+
+
+def _as_written(node: Node, happening: Happening, loop: StepLoop) -> Node | None:
+    """The iterator in the words of the loop's own unit, or of an object of its class.
+
+    In ``prefetcher.next()`` the method of the prefetcher asks its own iterator; what the loop
+    draws from is the prefetcher.
+    """
+    unit = happening.unit
+    for call, caller in reversed(happening.chain):
+        root = node
+        while isinstance(root, nodes.Attribute):
+            root = root.expr
+        if not isinstance(root, nodes.Name) or root.name not in unit.bindings:
+            return node
+        if root.name == unit.self_name:
+            if unit.owner is loop.unit.owner:
+                return node
+            if not isinstance(call.func, nodes.Attribute):
+                return None
+            node = call.func.expr
+        elif root is node and root.name in unit.parameters:
+            given = argument_for(call, unit, root.name)
+            if given is None:
+                return None
+            node = given
+        else:
+            return node
+        unit = caller
+    return node
+
+
+def _trains(facts: Facts, loop: StepLoop, draw: Draw) -> bool:
+    """Whether the loop trains where it is given this loader: ``run(loader, train=False)``
+    reaches no backward pass, and under ``no_grad`` none can be meant."""
+    entered = next((call for unit, call in draw.callers if unit is loop.unit), None)
+    if entered is None:
+        return True
+    for context, _ in with_items(entered):
+        if isinstance(context, nodes.Call) and facts.names(context) & NO_GRAD:
+            return False
+    return not loop.backwards or any(
+        all(
+            holds(facts, condition.test, loop.unit, entered) is not (not condition.holds)
+            for condition, unit in loop.conditions_of(backward)
+            if unit is loop.unit
+        )
+        for backward in loop.backwards
+    )
+
+
+def holds(facts: Facts, test: Node, unit: Unit, call: nodes.Call) -> bool | None:
+    """What a test of parameters is where ``call`` enters the unit; None for others."""
+    match test:
+        case nodes.Name(name=name) if name in unit.parameters:
+            value = _constant(facts, name, unit, call)
+            return bool(value.value) if value is not None else None
+        case nodes.UnaryOp(op="not", operand=operand):
+            inner_ = holds(facts, operand, unit, call)
+            return None if inner_ is None else not inner_
+        case nodes.BoolOp(op=op, values=values):
+            answers = [holds(facts, value, unit, call) for value in values]
+            if (op == "or") in answers:
+                return op == "or"
+            return None if None in answers else op == "and"
+        case nodes.Compare(left=nodes.Name(name=name), ops=[(op, nodes.Const(value=wanted))]):
+            value = _constant(facts, name, unit, call) if name in unit.parameters else None
+            if value is None or op not in ("==", "is", "!=", "is not"):
+                return None
+            return (value.value == wanted) is (op in ("==", "is"))
+    return None
+
+
+def _constant(facts: Facts, name: str, unit: Unit, call: nodes.Call) -> nodes.Const | None:
+    given = argument_for(call, unit, name)
+    origins = facts.origins(given) if given is not None else frozenset()
+    if len(origins) != 1:
+        return None
+    (origin,) = origins
+    if isinstance(origin, Expression) and isinstance(origin.node, nodes.Const):
+        return origin.node
+    return None
 
 
 @dataclass(frozen=True)
@@ -138,7 +226,7 @@ class EpochLoop(Spot):
         return any(
             not isinstance(o, Made) or o.call is not self.sampler.node
             for node in self.loader.sampler_nodes
-            for o in self.facts.origins(node)
+            for o in self.sampler.loading.calls.origins(node, self.loader.context)
             if self._inside_loader == "sampler"
         )
 

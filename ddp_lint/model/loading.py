@@ -8,7 +8,7 @@ from functools import cached_property
 
 from astroid import nodes
 
-from ddp_lint.model.arguments import Arguments, Calls
+from ddp_lint.model.arguments import Arguments, Calls, Context
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.origins import (
     Expression,
@@ -32,26 +32,27 @@ BATCH_SAMPLER = ("sampler", "batch_size", "drop_last")
 
 @dataclass(frozen=True)
 class Sampler(Spot):
-    """A ``DistributedSampler``."""
+    """A ``DistributedSampler``; ``context`` says by which calls its unit was entered."""
 
     loading: Loading
+    context: Context = ()
 
     @property
     def arguments(self) -> Arguments:
-        return self.loading.calls.arguments(self.node, SAMPLER)
+        return self.loading.calls.arguments(self.node, SAMPLER, self.context)
 
     @property
     def shuffles(self) -> bool | None:
         """None where it cannot be told."""
         if self.arguments.absent("shuffle"):
             return True
-        return self.loading.truth(self.arguments.given("shuffle"))
+        return self.loading.truth(self.arguments.given("shuffle"), self.context)
 
     @property
     def drops_last(self) -> bool | None:
         if self.arguments.absent("drop_last"):
             return False
-        return self.loading.truth(self.arguments.given("drop_last"))
+        return self.loading.truth(self.arguments.given("drop_last"), self.context)
 
     @property
     def dataset(self) -> Node | None:
@@ -65,13 +66,19 @@ class Sampler(Spot):
 
 @dataclass(frozen=True)
 class Loader(Spot):
-    """A ``DataLoader``: ``node`` is the call that makes it."""
+    """A ``DataLoader``: ``node`` is the call that makes it, in a unit entered by ``context``."""
 
     loading: Loading
+    context: Context = ()
 
     @cached_property
     def arguments(self) -> Arguments:
-        return self.loading.calls.arguments(self.node, LOADER)
+        return self.loading.calls.arguments(self.node, LOADER, self.context)
+
+    def origins(self, name: str) -> list[Origin]:
+        """What may be passed for a parameter."""
+        given = self.arguments.given(name)
+        return [o for node in given for o in self.loading.calls.origins(node, self.context)]
 
     @property
     def name(self) -> str:
@@ -91,7 +98,7 @@ class Loader(Spot):
         """The distributed samplers that it may have, also inside a batch sampler."""
         found: dict[int, Sampler] = {}
         for node in self.sampler_nodes:
-            for sampler in self.loading.samplers_of(node):
+            for sampler in self.loading.samplers_of(node, self.context):
                 found[id(sampler.node)] = sampler
         return list(found.values())
 
@@ -101,14 +108,14 @@ class Loader(Spot):
         given = self.arguments.given("num_workers")
         if not given:
             return 0 if self.arguments.complete else None
-        counts = {self.loading.count(node) for node in given}
+        counts = {self.loading.count(node, self.context) for node in given}
         return counts.pop() if len(counts) == 1 else None
 
     @property
     def has_no_sampler(self) -> bool:
         """For certain: none is given, or None is."""
         return self.arguments.complete and all(
-            self.loading.is_none(node) for node in self.sampler_nodes
+            self.loading.is_none(node, self.context) for node in self.sampler_nodes
         )
 
 
@@ -118,55 +125,57 @@ class Loading:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.calls = Calls(facts)
-        self._loaders: dict[int, Loader] = {}
-        self._samplers: dict[int, Sampler] = {}
+        self._loaders: dict[tuple[int, Context], Loader] = {}
+        self._samplers: dict[tuple[int, Context], Sampler] = {}
 
     # -- nouns ------------------------------------------------------------------------------
 
-    def loader(self, call: nodes.Call) -> Loader:
-        return self._loaders.setdefault(id(call), Loader(self.facts, call, self))
+    def loader(self, call: nodes.Call, context: Context = ()) -> Loader:
+        key = id(call), context
+        return self._loaders.setdefault(key, Loader(self.facts, call, self, context))
 
-    def sampler(self, call: nodes.Call) -> Sampler:
-        return self._samplers.setdefault(id(call), Sampler(self.facts, call, self))
+    def sampler(self, call: nodes.Call, context: Context = ()) -> Sampler:
+        key = id(call), context
+        return self._samplers.setdefault(key, Sampler(self.facts, call, self, context))
 
     @cached_property
     def loaders(self) -> list[Loader]:
         """Every loader that the program makes."""
         return [self.loader(call) for call, _ in self.facts.calls_to(_LOADERS)]
 
-    def samplers_of(self, node: Node, depth: int = 0) -> Iterator[Sampler]:
-        for origin in self.facts.origins(node):
-            yield from self._samplers_in(origin, depth)
+    def samplers_of(self, node: Node, context: Context = (), depth: int = 0) -> Iterator[Sampler]:
+        for origin in self.calls.origins(node, context):
+            yield from self._samplers_in(origin, context, depth)
 
-    def _samplers_in(self, origin: Origin, depth: int) -> Iterator[Sampler]:
+    def _samplers_in(self, origin: Origin, context: Context, depth: int) -> Iterator[Sampler]:
         if depth > 3:
             return
+        given: list[Node] = []
         match origin:
             case Made(call=call):
                 role = self.facts.roles.role(origin)
                 if role == "distributed sampler":
-                    yield self.sampler(call)
+                    yield self.sampler(call, context)
                 elif role == "batch sampler":
-                    for given in self.calls.arguments(call, BATCH_SAMPLER).given("sampler"):
-                        yield from self.samplers_of(given, depth + 1)
+                    given = self.calls.arguments(call, BATCH_SAMPLER, context).given("sampler")
             case Instance(call=nodes.Call() as call):
                 if self.facts.roles.role(origin) in ("sampler", "batch sampler"):
                     given = [*call.args, *(k.value for k in call.keywords)]
-                    for argument in given:
-                        yield from self.samplers_of(argument, depth + 1)
+        for argument in given:
+            yield from self.samplers_of(argument, context, depth + 1)
 
     # -- small questions --------------------------------------------------------------------
 
-    def truth(self, given: list[Node]) -> bool | None:
+    def truth(self, given: list[Node], context: Context = ()) -> bool | None:
         """What a flag is; True where one caller of several says so."""
-        found = set()
+        found: set[bool | None] = set()
         for node in given:
-            for origin in self.facts.origins(node):
+            for origin in self.calls.origins(node, context):
                 match origin:
                     case Expression(node=nodes.Const(value=value)):
                         found.add(bool(value))
                     case Expression(node=nodes.UnaryOp(op="not", operand=operand)):
-                        inner = self.truth([operand])
+                        inner = self.truth([operand], context)
                         found.add(None if inner is None else not inner)
                     case _:
                         found.add(None)
@@ -174,9 +183,9 @@ class Loading:
             return True
         return False if found == {False} else None
 
-    def count(self, node: Node) -> int | None:
+    def count(self, node: Node, context: Context = ()) -> int | None:
         """A number that is written down, or the default of an option; None for others."""
-        found = {self._count(origin) for origin in self.facts.origins(node)}
+        found = {self._count(origin) for origin in self.calls.origins(node, context)}
         return found.pop() if len(found) == 1 else None
 
     def _count(self, origin: Origin) -> int | None:
@@ -211,8 +220,8 @@ class Loading:
                 return self.count(told["default"])
         return None
 
-    def is_none(self, node: Node) -> bool:
-        origins = self.facts.origins(node)
+    def is_none(self, node: Node, context: Context = ()) -> bool:
+        origins = self.calls.origins(node, context)
         return bool(origins) and all(
             isinstance(o, Expression) and isinstance(o.node, nodes.Const) and o.node.value is None
             for o in origins

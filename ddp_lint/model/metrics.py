@@ -17,7 +17,7 @@ from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance
 from ddp_lint.model.sharding import Sharding
 from ddp_lint.model.torch_api import COLLECTIVES
-from ddp_lint.model.tree import Node, source, walk, walk_scope
+from ddp_lint.model.tree import Node, is_within, source, walk, walk_scope
 
 _DEEPEST = 5
 _MOVING_ONLY = ("barrier", "monitored_barrier", "broadcast", "broadcast_object_list", "scatter",
@@ -112,6 +112,7 @@ class Flow:
         self.facts = facts
         self.loop = loop
         self.unit = unit
+        self.batch = _closed_in(loop)
         self.names: set[str] = set()
         self.summed: set[str] = set()
         self.report: Node | None = None
@@ -129,12 +130,14 @@ class Flow:
         """Numbers, lists and meters of the project that the loop adds to."""
         for node in walk_scope(self.loop):
             match node:
-                case nodes.AugAssign(target=nodes.AssignName(name=name), op="+="):
-                    if not _counts_one(node):
+                case nodes.AugAssign(target=nodes.AssignName(name=name), op="+=", value=value):
+                    if _touches(value, self.batch):
                         self.names.add(name)
                         self.summed.add(name)
                 case nodes.Call(func=nodes.Attribute(expr=nodes.Name(name=name), attrname=method)):
-                    if method in ("append", "extend") or self._is_meter(node):
+                    added = method in ("append", "extend") or self._is_meter(node)
+                    given = [*node.args, *(k.value for k in node.keywords)]
+                    if added and any(_touches(one, self.batch) for one in given):
                         self.names.add(name)
                 case nodes.Assign(targets=[nodes.Subscript(slice=key)]):
                     if not isinstance(key, nodes.Const | nodes.Slice):
@@ -298,6 +301,8 @@ class Metrics:
             for loop in unit.loops:
                 if not isinstance(loop, nodes.For) or id(loop) in training or self._trains(loop):
                     continue
+                if any(is_within(one, loop) for one in unit.yields):
+                    continue  # it hands the batches on
                 found.extend(self._evaluations(loop, unit))
         return found
 
@@ -369,9 +374,33 @@ def _tests(unit: Unit) -> Iterator[Node]:
                 yield from walk(node.test)
 
 
-def _counts_one(node: nodes.AugAssign) -> bool:
-    """``step += 1``: a counter and no metric."""
-    return isinstance(node.value, nodes.Const)
+def _closed_in(loop: Node) -> set[str]:
+    """Names of the batch, and of what the loop makes from it."""
+    assert isinstance(loop, nodes.For)
+    found = {n.name for n in walk(loop.target) if isinstance(n, nodes.AssignName)}
+    assigned = [
+        (node.targets, node.value)
+        for one in loop.body
+        for node in walk(one)
+        if isinstance(node, nodes.Assign)
+    ] + [
+        ([node.target], node.iter)
+        for one in loop.body
+        for node in walk(one)
+        if isinstance(node, nodes.For | nodes.Comprehension)
+    ]
+    while True:
+        more = {
+            n.name
+            for targets, value in assigned
+            if _touches(value, found)
+            for target in targets
+            for n in walk(target)
+            if isinstance(n, nodes.AssignName)
+        }
+        if more <= found:
+            return found
+        found |= more
 
 
 def _closed(unit: Unit, tracked: set[str]) -> set[str]:

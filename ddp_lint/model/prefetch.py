@@ -135,7 +135,7 @@ class Losses:
 
     def _is_finite(self, iterator: Node) -> bool:
         """An iterator over a loader with an end."""
-        behind = [one for one, _ in self.drawing.behind(iterator)] if _is_name(iterator) else []
+        behind = [one.node for one in self.drawing.behind(iterator)] if _is_name(iterator) else []
         if not behind:
             behind = [iterator]
         for one in behind:

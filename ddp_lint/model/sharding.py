@@ -177,7 +177,7 @@ class Sharding:
             return None
         if any(self.mentions_rank(node) for node in [*given, *others]):
             return True
-        answers = {self._is_whole(o, 0) for node in given for o in self.facts.origins(node)}
+        answers = {self._is_whole(o, 0) for o in loader.origins("dataset")}
         return False if answers == {True} else None
 
     def _is_whole(self, origin: Origin, depth: int) -> bool | None:
@@ -227,7 +227,7 @@ class Sharding:
                     return any(self._depends_on_rank(cut) for cut in cuts)
             case nodes.Name() | nodes.Attribute():
                 behind = self.epochs.drawing.behind(node)
-                return bool(behind) and all(self._cuts_by_rank(b, depth + 1) for b, _ in behind)
+                return bool(behind) and all(self._cuts_by_rank(b.node, depth + 1) for b in behind)
         return False
 
     def _depends_on_rank(self, node: Node, depth: int = 0) -> bool:
@@ -238,7 +238,7 @@ class Sharding:
                     return True
         if isinstance(node, nodes.Name) and depth < 2:
             behind = self.epochs.drawing.behind(node)
-            return any(self._depends_on_rank(one, depth + 1) for one, _ in behind)
+            return any(self._depends_on_rank(b.node, depth + 1) for b in behind)
         return False
 
     def mentions_rank(self, node: Node, depth: int = 0) -> bool:
@@ -259,7 +259,7 @@ class Sharding:
             if isinstance(call := getattr(part, "call", None), nodes.Call)
         ]
         if isinstance(node, nodes.Name | nodes.Attribute):
-            behind.extend(one for one, _ in self.epochs.drawing.behind(node))
+            behind.extend(one.node for one in self.epochs.drawing.behind(node))
         elif isinstance(node, nodes.Call):
             behind.extend(
                 a for a in [*node.args, *(k.value for k in node.keywords)] if isinstance(a, _NAMES)

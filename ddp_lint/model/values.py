@@ -510,6 +510,8 @@ class Values:
             case Expression(node=nodes.Tuple(elts=elts) | nodes.List(elts=elts)), _:
                 for element in elts:
                     yield from self.of(element)
+                if not elts:
+                    yield Item(base, how)  # filled later
             case Expression(node=nodes.Dict(items=items)), "item" | "value" if items:
                 for _, value in items:
                     yield from self.of(value)

@@ -26,7 +26,8 @@ _CLOCKS = ("time.time", "time.perf_counter", "time.monotonic", "datetime.now", "
 _GATE_ATTRIBUTES = frozenset(
     {"sync_gradients", "is_gradient_accumulation_boundary", "should_log", "should_step", "do_sync",
      "is_logging_step", "should_save", "should_evaluate", "is_last_step", "is_boundary", "should_sync",
-     "should_run", "every", "every_n", "should_stop"}
+     "should_run", "every", "every_n", "should_stop", "every_n_train_iters", "every_n_iters",
+     "every_n_inner_iters", "every_n_epochs", "is_last_train_iter", "end_of_epoch"}
 )  # fmt: skip
 _DEEPEST = 4
 _COUNTER = re.compile(r"^(i|it|n)$|step|iter|idx|index|batch_i|count", re.I)

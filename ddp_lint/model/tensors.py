@@ -260,7 +260,7 @@ class Tensors:
                 return "host"
             if name.startswith("get_last_lr"):
                 return "host"
-            if name == "cuda":
+            if name in ("cuda", "parameters", "buffers"):
                 return "device"
             if name == "to":
                 return self._to(node, func.expr)
@@ -507,8 +507,10 @@ class Tensors:
                 and iterable.args
             ):
                 return self._iterated(iterable.args[0], path)
-            if name == "items" and path and path[0] == 0:
+            if name in ("items", "named_parameters", "named_buffers") and path and path[0] == 0:
                 return "host"
+            if name in ("named_parameters", "named_buffers"):
+                return "device"
             if name in ("items", "values") and isinstance(iterable.func, nodes.Attribute):
                 return self.where(iterable.func.expr)
         roles = self.roles.of(iterable)

@@ -10,13 +10,13 @@ from astroid import nodes
 
 from ddp_lint.finding import Fix
 from ddp_lint.model.accumulation import accelerator_accumulates, cleared_within, in_accumulate
+from ddp_lint.model.backpropagated import loss_of
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.frames import Frame, resolve
 from ddp_lint.model.gradients import Training, UpdateSpot, Window
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Api, Code, Folder, Instance, Made, Member, Result
-from ddp_lint.model.tensors import loss_of
 from ddp_lint.model.tree import Node, dotted, elements, entries, source
 from ddp_lint.model.ways import Event
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 from astroid import nodes
 
@@ -33,7 +33,7 @@ from ddp_lint.model.origins import (
     inner,
 )
 from ddp_lint.model.torch_api import ROLES, SPAWNERS, WRAPPERS
-from ddp_lint.model.tree import Node
+from ddp_lint.model.tree import Node, elements, entries
 from ddp_lint.model.values import MOST_ORIGINS, Values, argument_for
 
 ROUNDS = 4
@@ -94,7 +94,7 @@ class Wiring:
     def _store(self, store: nodes.Subscript) -> nodes.Call:
         """``box[key] = value`` as the call that it is: ``box.__setitem__(key, value)``."""
         statement = store.parent
-        where = {
+        where: dict[str, Any] = {
             "lineno": store.lineno, "col_offset": store.col_offset,
             "end_lineno": store.end_lineno, "end_col_offset": store.end_col_offset,
         }  # fmt: skip
@@ -357,7 +357,7 @@ class CallGraph:
         if isinstance(arguments, nodes.Tuple | nodes.List) and name in positional:
             index = positional.index(name) - shift
             if 0 <= index < len(arguments.elts):
-                return arguments.elts[index]
+                return elements(arguments)[index]
         return None
 
     def is_spawn_index(self, unit: Unit, name: str) -> bool:
@@ -373,7 +373,7 @@ class CallGraph:
         )
 
     def _is_variadic(self, unit: Unit, name: str) -> bool:
-        return unit.is_function and name in (unit.node.args.vararg, unit.node.args.kwarg)
+        return unit.is_function and name in (unit.arguments.vararg, unit.arguments.kwarg)
 
     def _variadic(self, unit: Unit, name: str, how: int | str) -> Iterator[Origin]:
         named = unit.parameters
@@ -381,7 +381,7 @@ class CallGraph:
         for site in self.sites.get(id(unit), ()):
             if site.handed:
                 continue
-            if name == unit.node.args.vararg:
+            if name == unit.arguments.vararg:
                 for argument in site.call.args[len(unit.positional_parameters) - skip :]:
                     yield from self.expand(self.values.of(argument))
                 continue
@@ -394,7 +394,7 @@ class CallGraph:
 
     def _spread(self, base: Origin) -> Iterator[Origin]:
         if isinstance(base, Expression) and isinstance(base.node, nodes.Dict):
-            for _, value in base.node.items:
+            for _, value in entries(base.node):
                 yield from self.expand(self.values.of(value))
         else:
             yield Item(base, "value")

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ddp_lint.model.backpropagated import loss_of
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import with_items
 from ddp_lint.model.frames import Frame
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.steps import Happening
-from ddp_lint.model.tensors import loss_of
 from ddp_lint.model.torch_api import NO_GRAD
 from ddp_lint.model.tree import SCOPES, Node, dotted
 

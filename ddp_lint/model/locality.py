@@ -16,12 +16,12 @@ from typing import Literal
 
 from astroid import nodes
 
+from ddp_lint.model.backpropagated import loss_of
 from ddp_lint.model.collectives import Collectives
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.modules import Binding
-from ddp_lint.model.tensors import loss_of
 from ddp_lint.model.torch_api import CLIPS, COLLECTIVES
 from ddp_lint.model.tree import Node, dotted, position, walk
 

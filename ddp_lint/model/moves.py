@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from astroid import nodes
 
+from ddp_lint.model.backpropagated import loss_of
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.modules import Module, Unit
 from ddp_lint.model.origins import (
@@ -27,7 +28,6 @@ from ddp_lint.model.origins import (
     Result,
     Unknown,
 )
-from ddp_lint.model.tensors import loss_of
 from ddp_lint.model.torch_api import CLIPS
 from ddp_lint.model.tree import Node, dotted
 

@@ -67,7 +67,7 @@ class Code:
     unit: Unit
     receiver: Origin | None = None
 
-    __hash__ = _hash_once("unit", "receiver")  # type: ignore[assignment]
+    __hash__ = _hash_once("unit", "receiver")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Member:
     of: Origin
     name: str
 
-    __hash__ = _hash_once("of", "name")  # type: ignore[assignment]
+    __hash__ = _hash_once("of", "name")
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Result:
     of: Origin
     call: nodes.Call
 
-    __hash__ = _hash_once("of", "call")  # type: ignore[assignment]
+    __hash__ = _hash_once("of", "call")
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Item:
     of: Origin
     how: int | str
 
-    __hash__ = _hash_once("of", "how")  # type: ignore[assignment]
+    __hash__ = _hash_once("of", "how")
 
 
 @dataclass(frozen=True)

@@ -142,9 +142,7 @@ class Paths:
 def is_on_node_disk(facts: Facts, path: Node | None) -> bool:
     """Whether the path names a place that each node has for itself."""
     return any(
-        _names_node_disk(node)
-        for piece in pieces(facts, path, set(), 0)
-        for node in walk(piece)
+        _names_node_disk(node) for piece in pieces(facts, path, set(), 0) for node in walk(piece)
     )
 
 

@@ -434,7 +434,8 @@ class Ranks:
         if unit.name in _ONCE_HOOKS:
             return False
         return any(
-            base.startswith(_HOOK_PACKAGES) for base in self.graph.values.external_bases(unit.owner)
+            base.startswith(_HOOK_PACKAGES)
+            for base in self.graph.values.external_bases(unit.owner)
         )
 
 

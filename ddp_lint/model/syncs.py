@@ -162,7 +162,11 @@ def _fails(condition: Condition, unit: Unit, call: nodes.Call) -> bool:
     while isinstance(test, nodes.UnaryOp) and test.op == "not":
         test, holds = test.operand, not holds
     wants_none = None
-    if isinstance(test, nodes.Compare) and len(test.ops) == 1 and isinstance(test.left, nodes.Name):
+    if (
+        isinstance(test, nodes.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.left, nodes.Name)
+    ):
         op, right = test.ops[0]
         if op in ("is", "is not") and isinstance(right, nodes.Const) and right.value is None:
             wants_none = (op == "is") is holds

@@ -6,28 +6,27 @@ where the model came in through a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Literal
 
 from astroid import nodes
 
+from ddp_lint.model.backpropagated import TO_HOST, Backpropagated, says_output
 from ddp_lint.model.calls import CallGraph
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import (
     Api,
     Code,
-    Expression,
     Folder,
     Instance,
-    Made,
     Member,
-    Param,
     Type,
 )
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import HOOK_TENSORS, Steps
+from ddp_lint.model.to_device import anything_moves, names_cpu
 from ddp_lint.model.torch_api import (
     CLIPS,
     FACTORIES,
@@ -36,51 +35,21 @@ from ddp_lint.model.torch_api import (
     HOST_METHODS,
     HOST_MODULES,
 )
-from ddp_lint.model.tree import COMPREHENSIONS, Node, dotted, walk
-from ddp_lint.model.values import argument_for
+from ddp_lint.model.tree import Node, compared, dotted, elements, entries, walk
 
 Where = Literal["device", "host"] | None
 
 NO_CIRCLE = 10**9
 DEEPEST = 120
 
-_TO_HOST = frozenset({"item", "tolist", "numpy", "cpu"})
 _COMBINING = frozenset(
     {"sum", "max", "min", "abs", "list", "tuple", "sorted", "reversed", "map", "round", "pow"}
 )
 _CALLED_ROLES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module", "engine", "prepared",
                            "lightning module", "metric"})  # fmt: skip
-#: Methods whose result is made of their receiver: the receiver feeds what the result feeds.
-_TENSOR_METHODS = frozenset(
-    """
-    mean sum view reshape squeeze unsqueeze flatten detach clone float half bfloat16 double to cuda
-    contiguous transpose permute add sub mul div pow sqrt exp log abs neg max min softmax log_softmax
-    logits masked_fill expand repeat chunk split type_as norm clamp scale t
-    """.split()
-)
-_OUTPUT_PARTS = frozenset(
-    {
-        "data",
-        "T",
-        "sample",
-        "last_hidden_state",
-        "pooler_output",
-        "hidden_states",
-        "prediction",
-        "values",
-    }
-)
-_MOVING = frozenset(
-    {"cuda", "to", "prepare", "setup", "npu", "xpu", "set_device", "fit", "train_batch"}
-)
-_MOVERS = frozenset(
-    {"torch.cuda.set_device", "torch.set_default_device", "torch.set_default_tensor_type",
-     "deepspeed.initialize", "torch.nn.DataParallel", "torch.accelerator.set_device_index",
-     "accelerate.Accelerator", "lightning.Fabric", "lightning.fabric.Fabric"}
-)  # fmt: skip
 _STRING_METHODS = frozenset(
-    {"format", "join", "strip", "lower", "upper", "replace", "startswith", "endswith", "find", "encode",
-     "decode", "batch_decode", "tokenize", "findall", "splitlines"}
+    {"format", "join", "strip", "lower", "upper", "replace", "startswith", "endswith", "find",
+     "encode", "decode", "batch_decode", "tokenize", "findall", "splitlines"}
 )  # fmt: skip
 
 
@@ -95,45 +64,12 @@ class Tensors:
         self._busy: dict[int, int] = {}
         self._passing: dict[int, tuple[int, Where]] = {}
         self._circle = NO_CIRCLE
-        self._fed: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+        self._backpropagated = Backpropagated(graph, steps)
 
     @cached_property
     def anything_moves(self) -> bool:
-        """Whether the program may put anything on a device at all.
-
-        Only an entry point shows everything that is moved; what a library's caller does is
-        unknown, and then the answer is yes.
-        """
-        if not all(root.is_script for root in self.graph.roots):
-            return True
-        if any(loop.is_hook for loop in self.steps.loops):
-            return True  # the framework moves it
-        return any(self._moves(call) for unit in self.graph.units for call in unit.calls)
-
-    def _moves(self, call: nodes.Call) -> bool:
-        name = getattr(call.func, "attrname", "")
-        if name in _MOVING or any(
-            k.arg in ("device", "device_ids", "device_map") for k in call.keywords
-        ):
-            given = [k.value for k in call.keywords if k.arg == "device"] or call.args[:1]
-            if name == "to" or any(k.arg == "device" for k in call.keywords):
-                return any(not self._stays(g) for g in given)
-            return True
-        return any(
-            isinstance(o, Api) and o.name in _MOVERS for o in self.graph.values.of(call.func)
-        )
-
-    def _stays(self, target: Node) -> bool:
-        """Whether a target of ``.to`` is the CPU, or no device: a dtype, another tensor."""
-        if _is_cpu(target):
-            return True
-        origins = self.graph.origins(target)
-        return bool(origins) and all(
-            (isinstance(o, Api) and o.name.startswith("torch."))
-            or (isinstance(o, Expression) and _is_cpu(o.node))
-            or (isinstance(o, Made) and o.name == "torch.device" and _is_cpu(o.call))
-            for o in origins
-        )
+        """Whether the program may put anything on a device at all."""
+        return anything_moves(self.graph, self.steps)
 
     def on_device(self, node: Node) -> bool:
         return self.where(node) == "device" and self.anything_moves
@@ -141,8 +77,16 @@ class Tensors:
     def on_host(self, node: Node) -> bool:
         return self.where(node) == "host"
 
+    def feeding_backward(self, unit: Unit) -> frozenset[str]:
+        """Names of ``unit`` whose values go into something that is backpropagated there."""
+        return self._backpropagated.feeding(unit)
+
+    def backpropagated(self, unit: Unit) -> frozenset[str]:
+        """Names that are backpropagated themselves, or are a term of what is."""
+        return self._backpropagated.terms(unit)
+
     def made_from_device(self, node: Node) -> bool:
-        """Whether something on the device goes into the value, through calls that we cannot see."""
+        """Whether something on the device goes into the value, through calls nobody can see."""
         if self.where(node) == "host" or not self.anything_moves:
             return False
         return self.where(node) == "device" or any(
@@ -207,7 +151,7 @@ class Tensors:
                     return "host"
                 if any(op in ("is", "is not", "in", "not in") for op, _ in node.ops):
                     return "host"
-                return self._any(node.left, *(right for _, right in node.ops))
+                return self._any(*compared(node))
             case nodes.UnaryOp():
                 return "host" if node.op == "not" else self.where(node.operand)
             case nodes.BinOp():
@@ -221,9 +165,9 @@ class Tensors:
             case nodes.AugAssign():
                 return self._any(node.target, node.value)
             case nodes.List() | nodes.Tuple() | nodes.Set():
-                return self._any(*node.elts)
+                return self._any(*elements(node))
             case nodes.Dict():
-                return self._any(*(value for _, value in node.items))
+                return self._any(*(value for _, value in entries(node)))
             case nodes.ListComp() | nodes.SetComp() | nodes.GeneratorExp():
                 return self.where(node.elt)
             case nodes.DictComp():
@@ -256,7 +200,7 @@ class Tensors:
         func = node.func
         if isinstance(func, nodes.Attribute):
             name = func.attrname
-            if name in _TO_HOST or name in HOST_METHODS or name in _STRING_METHODS:
+            if name in TO_HOST or name in HOST_METHODS or name in _STRING_METHODS:
                 return "host"
             if name.startswith("get_last_lr"):
                 return "host"
@@ -287,9 +231,12 @@ class Tensors:
             role = self.roles.role(origin)
             if role in _CALLED_ROLES and not isinstance(origin, Member):
                 return True
-            if isinstance(origin, Member) and origin.name in ("forward", "module"):
-                if self.roles.role(origin.of) in _CALLED_ROLES:
-                    return True
+            if (
+                isinstance(origin, Member)
+                and origin.name in ("forward", "module")
+                and self.roles.role(origin.of) in _CALLED_ROLES
+            ):
+                return True
         return False
 
     def _to(self, node: nodes.Call, receiver: Node) -> Where:
@@ -300,12 +247,8 @@ class Tensors:
         text = dotted(target)
         if text.startswith("torch.") and not text.startswith("torch.device"):
             return self.where(receiver)  # a dtype
-        if _is_cpu(target):
+        if names_cpu(target):
             return "host"
-        for origin in self.graph.origins(target):
-            if isinstance(origin, Made) and origin.name == "torch.device" and origin.call.args:
-                if _is_cpu(origin.call.args[0]):
-                    continue
         if text.rpartition(".")[2] in ("dtype", "weight_dtype"):
             return self.where(receiver)
         return "device"
@@ -321,7 +264,7 @@ class Tensors:
             device = next((k.value for k in node.keywords if k.arg == "device"), None)
             if device is None:
                 return "host"
-            return "host" if _is_cpu(device) else "device"
+            return "host" if names_cpu(device) else "device"
         if name in CLIPS:
             return "device"  # the norm of gradients
         if name in HOST_FUNCTIONS or name.startswith(("torch.cuda.", "torch.backends.")):
@@ -329,8 +272,7 @@ class Tensors:
         if name.startswith(("torch.distributed.", "torch.utils.data.")):
             return None
         if name.startswith("torch."):
-            like = self._any(*arguments) if arguments else None
-            return like
+            return self._any(*arguments) if arguments else None
         if name.startswith(HOST_MODULES):
             return "host"
         if arguments and name.startswith(("torchmetrics.", "einops.", "accelerate.")):
@@ -385,7 +327,7 @@ class Tensors:
                 return inside
         return self.where(node.value)
 
-    def _name(self, node: Node) -> Where:
+    def _name(self, node: nodes.Name | nodes.AssignName) -> Where:
         unit: Unit | None = self.graph.values.unit_of(node)
         first = unit
         while unit is not None and node.name not in unit.bindings:
@@ -401,7 +343,7 @@ class Tensors:
         if found and all(f == "host" for f in found):
             return "host"
         if "device" in found and all(
-            f == "device" or _is_start_value(b) for f, b in zip(found, bindings)
+            f == "device" or _is_start_value(b) for f, b in zip(found, bindings, strict=False)
         ):
             return "device"
         if "host" not in found and self._fed_to_backward(node.name, unit, bindings):
@@ -421,13 +363,13 @@ class Tensors:
                 parts.append(value)
         for call in unit.calls:
             func = call.func
-            if isinstance(func, nodes.Attribute) and func.attrname in (
-                "append",
-                "update",
-                "extend",
+            if (
+                isinstance(func, nodes.Attribute)
+                and func.attrname in ("append", "update", "extend")
+                and isinstance(func.expr, nodes.Name)
+                and func.expr.name == name
             ):
-                if isinstance(func.expr, nodes.Name) and func.expr.name == name:
-                    parts.extend(call.args)
+                parts.extend(call.args)
         found = [self.where(part) for part in parts]
         if "device" in found:
             return "device"
@@ -454,8 +396,7 @@ class Tensors:
         )
 
     def _parameter(self, unit: Unit, name: str) -> Where:
-        node = unit.node
-        if node.args.kwarg == name or node.args.vararg == name:
+        if name in (unit.arguments.kwarg, unit.arguments.vararg):
             return self._variadic(unit, name)
         if name in HOOK_TENSORS and self.steps.is_hook(unit):
             return "device"
@@ -476,7 +417,7 @@ class Tensors:
         for site in self.graph.sites_of(unit):
             if site.handed:
                 continue
-            if unit.node.args.vararg == name:
+            if unit.arguments.vararg == name:
                 skip = len(unit.positional_parameters) - (1 if unit.is_method else 0)
                 passed.extend(site.call.args[skip:])
             else:
@@ -529,10 +470,9 @@ class Tensors:
             for unit in units:
                 for statement in unit.returns:
                     given = statement.value if isinstance(statement, nodes.Return) else statement
-                    if isinstance(given, nodes.Tuple) and -len(given.elts) <= steps[0] < len(
-                        given.elts
-                    ):
-                        found.append(self.where(given.elts[steps[0]]))
+                    size = len(given.elts) if isinstance(given, nodes.Tuple) else 0
+                    if isinstance(given, nodes.Tuple) and -size <= steps[0] < size:
+                        found.append(self.where(elements(given)[steps[0]]))
                     elif given is not None:
                         found.append(self.where(given))
             if found:
@@ -540,180 +480,12 @@ class Tensors:
                 return known.pop() if len(known) == 1 else None
         return self.where(value)
 
-    # -- what feeds a backward pass ---------------------------------------------------------
-
-    def feeding_backward(self, unit: Unit) -> frozenset[str]:
-        """Names of ``unit`` whose values go into something that is backpropagated there."""
-        return self._feeding(unit)[1]
-
-    def backpropagated(self, unit: Unit) -> frozenset[str]:
-        """Names that are backpropagated themselves, or are a term of what is."""
-        return self._feeding(unit)[0]
-
-    def _feeding(self, unit: Unit) -> tuple[frozenset[str], frozenset[str]]:
-        known = self._fed.get(id(unit))
-        if known is not None:
-            return known
-        self._fed[id(unit)] = (frozenset(), frozenset())
-        todo: list[str] = []
-        for call in unit.calls:
-            if self.steps.is_backward(call):
-                todo.extend(_operands(_loss_of(call), _enters_none))
-            else:
-                todo.extend(self._handed_to_backward(call))
-        direct = self._closed(unit, todo, _enters_none)
-        every = self._closed(unit, list(direct), self._computes)
-        self._fed[id(unit)] = (direct, every)
-        return direct, every
-
-    def _computes(self, call: nodes.Call) -> bool:
-        """Whether a call computes with its arguments on the device: a module, a function of
-        torch, something unseen.  What functions of the project do with them can be seen."""
-        units = self.graph.targets_of(call)
-        if units:
-            return all(unit.name in ("forward", "__call__") for unit in units)
-        if getattr(call.func, "attrname", "") in HOST_METHODS:
-            return False
-        return not any(
-            isinstance(o, Api)
-            and (not o.name.startswith("torch.") or o.name.rpartition(".")[2][:1].isupper())
-            for o in self.graph.values.of(call.func)
-        )
-
-    def _closed(
-        self, unit: Unit, todo: list[str], enters: Callable[[nodes.Call], bool]
-    ) -> frozenset[str]:
-        found: set[str] = set()
-        while todo:
-            name = todo.pop()
-            if name in found:
-                continue
-            found.add(name)
-            for binding in unit.bindings.get(name, ()):
-                value = binding.value
-                if value is None or binding.path in (("param",), ("import",), ("enter",)):
-                    continue
-                if binding.path[:1] == ("iter",):
-                    continue
-                if isinstance(value, nodes.AugAssign):
-                    if value.op in ("/=", "*="):
-                        continue  # a factor
-                    value = value.value
-                todo.extend(_operands(value, enters))
-        return frozenset(found)
-
-    def _handed_to_backward(self, call: nodes.Call) -> Iterator[str]:
-        for target in self.graph.targets_of(call):
-            if not target.is_function or not self.steps.reaches_backward(target):
-                continue
-            for name in self.backpropagated(target) & set(target.parameters):
-                given = argument_for(call, target, name)
-                if isinstance(given, nodes.Name):
-                    yield given.name
-
-
-def _loss_of(call: nodes.Call) -> Node:
-    """The expression that is backpropagated: ``loss`` of ``scaler.scale(loss).backward()``."""
-    func = call.func
-    if isinstance(func, nodes.Attribute) and func.attrname == "backward" and not call.args:
-        receiver = func.expr
-        if isinstance(receiver, nodes.Call) and isinstance(receiver.func, nodes.Attribute):
-            if receiver.func.attrname == "scale" and receiver.args:
-                return receiver.args[0]
-        return receiver
-    if isinstance(func, nodes.Attribute) and call.args:
-        receiver_name = dotted(func.expr).rpartition(".")[2]
-        if func.attrname == "manual_backward" or not receiver_name.startswith("loss"):
-            return call.args[0]
-    return func.expr if isinstance(func, nodes.Attribute) else call
-
-
-def loss_of(call: nodes.Call) -> Node:
-    """The expression that a backward call backpropagates."""
-    return _loss_of(call)
-
-
-def _operands(node: Node, enters: Callable[[nodes.Call], bool]) -> Iterator[str]:
-    """Names whose values go into ``node``, leaving out what is merely called or indexed by.
-
-    Of the arguments of a call that ``enters`` lets through only plain names count:
-    ``net(x, args.size)`` says that ``x`` goes into it, and nothing about ``args``.
-    """
-    stack: list[Node] = [node]
-    while stack:
-        at = stack.pop()
-        if isinstance(at, nodes.Name):
-            yield at.name
-        elif isinstance(at, nodes.Call):
-            if isinstance(at.func, nodes.Attribute) and not _is_api(at.func):
-                if at.func.attrname in _TO_HOST:
-                    continue
-                if not isinstance(at.func.expr, nodes.Name) or at.func.attrname in _TENSOR_METHODS:
-                    stack.append(at.func.expr)
-            if enters(at):
-                given = [*at.args, *(k.value for k in at.keywords)]
-                stack.extend(a for a in given if not isinstance(a, nodes.Attribute))
-        elif isinstance(at, nodes.Subscript | nodes.Starred):
-            stack.append(at.value)
-        elif isinstance(at, nodes.Attribute) and _says_output(at):
-            stack.append(at.expr)
-        elif isinstance(at, nodes.BinOp):
-            stack.extend(_terms(at))
-        elif isinstance(at, nodes.UnaryOp):
-            stack.append(at.operand)
-        elif isinstance(at, nodes.IfExp):
-            stack.extend((at.body, at.orelse))
-        elif isinstance(at, nodes.List | nodes.Tuple):
-            stack.extend(at.elts)
-        elif isinstance(at, COMPREHENSIONS):
-            stack.extend(g.iter for g in at.generators)
-
 
 def _is_no_tensor(node: Node) -> bool:
     """What no tensor is compared with by value: None, a string, a dict."""
     if isinstance(node, nodes.Const):
         return node.value is None or isinstance(node.value, str)
     return isinstance(node, nodes.Dict | nodes.List | nodes.Set)
-
-
-def _terms(node: nodes.BinOp) -> list[Node]:
-    """The sides of an operation that are tensors: of a product the one that is a loss, where
-    only one is called so; what something is divided by is a number more often than not."""
-    if node.op in ("/", "//"):
-        return [node.left]
-    if node.op == "*":
-        losses = [side for side in (node.left, node.right) if "loss" in node_name(side)]
-        if len(losses) == 1:
-            return losses
-    return [node.left, node.right]
-
-
-def node_name(node: Node) -> str:
-    """The last name in an expression, for a hint: "loss" of ``self.loss`` and ``loss_fn(x)``."""
-    at = node.func if isinstance(node, nodes.Call) else node
-    return str(getattr(at, "attrname", getattr(at, "name", "")) or "").lower()
-
-
-def _enters_none(call: nodes.Call) -> bool:
-    return False
-
-
-def _says_output(node: nodes.Attribute) -> bool:
-    """``outputs.loss``, ``result.logits``: a part of what a model gave.  ``args.weight`` and
-    ``self.alpha`` are factors, and say nothing about ``args``."""
-    name = str(node.attrname)
-    return name in _OUTPUT_PARTS or name.endswith(("loss", "losses", "logits"))
-
-
-def _is_api(node: nodes.Attribute) -> bool:
-    return isinstance(node.expr, nodes.Name) and node.expr.name in (
-        "torch",
-        "F",
-        "nn",
-        "np",
-        "math",
-        "self",
-    )
 
 
 def _is_called(node: Node) -> bool:
@@ -725,18 +497,6 @@ def _base(node: Node) -> Node:
     while isinstance(at, nodes.Subscript):
         at = at.value
     return at
-
-
-def _is_cpu(node: Node) -> bool:
-    if isinstance(node, nodes.Const):
-        return node.value == "cpu"
-    return (
-        isinstance(node, nodes.Call)
-        and dotted(node.func) == "torch.device"
-        and bool(node.args)
-        and isinstance(node.args[0], nodes.Const)
-        and node.args[0].value == "cpu"
-    )
 
 
 def _is_start_value(binding: Binding) -> bool:
@@ -766,13 +526,6 @@ def _computed(binding: Binding) -> bool:
         and binding.path[:1] not in (("iter",), ("import",), ("enter",))
         and isinstance(
             binding.value,
-            nodes.Call
-            | nodes.BinOp
-            | nodes.UnaryOp
-            | nodes.AugAssign
-            | nodes.Subscript,
+            nodes.Call | nodes.BinOp | nodes.UnaryOp | nodes.AugAssign | nodes.Subscript,
         )
-    ) or (isinstance(binding.value, nodes.Attribute) and _says_output(binding.value))
-
-
-__all__ = ["Param", "Tensors", "Where", "loss_of"]
+    ) or (isinstance(binding.value, nodes.Attribute) and says_output(binding.value))

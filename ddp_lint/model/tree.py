@@ -146,3 +146,8 @@ def elements(display: nodes.BaseContainer) -> list[Node]:
 def entries(display: nodes.Dict) -> list[tuple[Node, Node]]:
     """Keys and values of a dictionary display; ``**more`` has a ``DictUnpack`` for its key."""
     return cast(list[tuple[Node, Node]], display.items)
+
+
+def compared(node: nodes.Compare) -> list[Node]:
+    """What a comparison compares, from left to right."""
+    return cast(list[Node], [node.left, *(right for _, right in node.ops)])

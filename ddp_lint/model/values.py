@@ -34,7 +34,7 @@ from ddp_lint.model.origins import (
     depth,
 )
 from ddp_lint.model.torch_api import EXTERNAL, ROLES, SAME_OBJECT, WRAPPERS
-from ddp_lint.model.tree import Node
+from ddp_lint.model.tree import Node, elements, entries
 
 MOST_ORIGINS = 24
 DEEPEST = 9
@@ -399,7 +399,7 @@ class Values:
 
     def external_bases(self, cls: Class) -> set[str]:
         """Qualified names of the classes outside the project that ``cls`` is derived from."""
-        found = set()
+        found: set[str] = set()
         for at in self.mro(cls):
             for base in base_classes(at):
                 found.update(o.name for o in self.of(base) if isinstance(o, Api))
@@ -499,24 +499,29 @@ class Values:
 
     def item(self, base: Origin, how: int | str) -> Iterator[Origin]:
         if depth(base) > DEEPEST:
-            yield Item(Unknown(_node_of(base)), how) if _node_of(base) else base
+            node = _node_of(base)
+            yield Item(Unknown(node), how) if node else base
             return
         match base, how:
-            case Expression(node=nodes.Tuple(elts=elts) | nodes.List(elts=elts)), int():
-                if -len(elts) <= how < len(elts):
-                    yield from self.of(elts[how])
+            case Expression(node=nodes.Tuple() | nodes.List() as display), int():
+                if -len(display.elts) <= how < len(display.elts):
+                    yield from self.of(elements(display)[how])
                 else:
                     yield Item(base, how)
-            case Expression(node=nodes.Tuple(elts=elts) | nodes.List(elts=elts)), _:
-                for element in elts:
+            case Expression(node=nodes.Tuple() | nodes.List() as display), _:
+                for element in elements(display):
                     yield from self.of(element)
-                if not elts:
+                if not display.elts:
                     yield Item(base, how)  # filled later
-            case Expression(node=nodes.Dict(items=items)), "item" | "value" if items:
-                for _, value in items:
+            case Expression(node=nodes.Dict() as display), "item" | "value" if display.items:
+                for _, value in entries(display):
                     yield from self.of(value)
-            case Expression(node=nodes.Dict(items=items)), str() if how != "iter":
-                found = [v for k, v in items if isinstance(k, nodes.Const) and k.value == how]
+            case Expression(node=nodes.Dict() as display), str() if how != "iter":
+                found = [
+                    value
+                    for key, value in entries(display)
+                    if isinstance(key, nodes.Const) and key.value == how
+                ]
                 for value in found:
                     yield from self.of(value)
                 if not found:
@@ -543,9 +548,9 @@ class Values:
                     and iterate.is_generator
                     and isinstance(base.call, nodes.Call)
                 ):
-                    for node in iterate.yields:
-                        if node.value is not None:
-                            yield from self.of(node.value)
+                    for each in iterate.yields:
+                        if each.value is not None:
+                            yield from self.of(each.value)
                 else:
                     yield Item(base, how)
             case Made(name=name, call=call), int() if name in _APEX_INITIALIZE:
@@ -587,7 +592,7 @@ def _node_of(origin: Origin) -> Node | None:
 
 def base_classes(cls: Class) -> list[Node]:
     """The bases of a class as written, ``Dataset`` for ``Dataset[Sample]``."""
-    return [b.value if isinstance(b, nodes.Subscript) else b for b in cls.node.bases]
+    return [b.value if isinstance(b, nodes.Subscript) else b for b in cls.bases]
 
 
 def argument_for(call: nodes.Call, unit: Unit, name: str) -> Node | None:
@@ -620,10 +625,10 @@ def _explicit_self(call: nodes.Call, unit: Unit) -> bool:
         and isinstance(call.func.expr, nodes.Name)
         and unit.owner is not None
         and call.func.expr.name == unit.owner.name
-        and unit.node.name != "__init__"
+        and unit.name != "__init__"
     ) or (
         unit.owner is not None
-        and unit.node.name == "__init__"
+        and unit.name == "__init__"
         and isinstance(call.func, nodes.Attribute)
         and call.func.attrname == "__init__"
         and isinstance(call.func.expr, nodes.Name | nodes.Attribute)

@@ -17,7 +17,7 @@ from tests import markers
 
 PROJECTS = markers.ROOT / "tests" / "projects"
 #: Codes that projects mark already, though the rule is still to come.
-AWAITED = {"DDP213"}
+AWAITED: set[str] = set()
 MARKER = re.compile(r"#\s*(DDP\d{3}[DP\d, ]*)$", re.M)
 CODE = re.compile(r"DDP\d{3}")
 

@@ -28,10 +28,13 @@ from ddp_lint.model.origins import (
     Result,
     Unknown,
 )
+from ddp_lint.model.reductions import REDUCES, reduced_gradient
 from ddp_lint.model.torch_api import CLIPS
 from ddp_lint.model.tree import Node, dotted
 
-Kind = Literal["backward", "clip", "unscale", "step", "update", "clear", "rescale", "schedule"]
+Kind = Literal[
+    "backward", "clip", "unscale", "step", "update", "clear", "rescale", "schedule", "reduce"
+]
 
 _OTHER_CLIPS = frozenset(
     {
@@ -52,6 +55,7 @@ _RESCALING_WORDS = ("scale_grad", "multiply_grad", "rescale", "normalize_grad", 
 _FUNCTIONS = (
     CLIPS
     | _OTHER_CLIPS
+    | REDUCES
     | {"torch.autograd.backward", "torch._foreach_mul_", "torch._foreach_div_"}
 )
 #: What may be a move in a unit, for all the programs that it is part of.
@@ -213,6 +217,11 @@ class Moves:
                 yield self._backward(call)
         elif names & {"torch._foreach_mul_", "torch._foreach_div_"}:
             yield Move("rescale", call, "hand")
+        elif names & REDUCES:
+            gradient = reduced_gradient(self.facts, call)
+            if gradient is not None:
+                here = self.facts.values.unit_of(gradient) is self.facts.values.unit_of(call)
+                yield Move("reduce", call, "hand", gradient.expr if here else None)
         elif any(word in name for word in _RESCALING_WORDS) and not (
             self.facts.graph.targets_of(call)
         ):

@@ -90,6 +90,14 @@ class Owners:
             return False
         return None
 
+    def share(self, first: Node, a: Frame, second: Node, b: Frame) -> bool | None:
+        """Whether two expressions give parameters (or gradients) of the same module."""
+        one, other = self.sources(first, a), self.sources(second, b)
+        if one.keys & other.keys:
+            return True
+        overlap = _overlap(one.modules | one.optimizers, other.modules | other.optimizers)
+        return overlap if overlap or (one.known and other.known) else None
+
     # -- sources ----------------------------------------------------------------------------
 
     def held_by(self, optimizer: Origin) -> Sources:

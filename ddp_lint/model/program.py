@@ -208,6 +208,11 @@ class Program:
         return clipping.useless_clips(self.training)
 
     @property
+    def rank_clips(self) -> Iterator[clipping.RankClip]:
+        """Clips of one rank's gradients, which are summed over the ranks only later."""
+        return clipping.rank_clips(self.training)
+
+    @property
     def early_schedules(self) -> Iterator[scheduling.EarlySchedule]:
         """Schedules that advance before their optimizer has stepped."""
         return scheduling.early_schedules(self.training)

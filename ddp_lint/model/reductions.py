@@ -8,8 +8,7 @@ from astroid import nodes
 
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
-from ddp_lint.model.frames import elements
-from ddp_lint.model.tree import COMPREHENSIONS, Node, dotted, walk_scope
+from ddp_lint.model.tree import COMPREHENSIONS, Node, dotted, elements, walk_scope
 
 REDUCES = frozenset(
     {

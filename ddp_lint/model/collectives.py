@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from astroid import nodes
 
@@ -176,9 +177,24 @@ class Collectives:
         self._may[id(unit)] = found = any(self.may_make(call) for call in unit.calls)
         return found
 
+    @cached_property
+    def _wraps(self) -> bool:
+        """Whether anything is wrapped by DDP at all."""
+        return any(
+            ROLES.get(name) == "ddp" for call, _ in self.facts.calls for name in self.facts.names(call)
+        )
+
+    def may_send(self, call: nodes.Call) -> bool:
+        """Whether a call is a collective, or may lead to one."""
+        return self._may_be(call) or any(
+            self.may_reach(target) for target in self.facts.graph.targets_of(call)
+        )
+
     def _may_be(self, call: nodes.Call) -> bool:
         if self.facts.names(call) & COLLECTIVES or self.direct(call) is not None:
             return True
+        if not self._wraps:
+            return False
         func = call.func
         return isinstance(func, nodes.Name | nodes.Attribute) and any(
             kind(self.facts, origin) == "ddp" for origin in self.facts.origins(func)

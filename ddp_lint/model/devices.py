@@ -11,6 +11,7 @@ from astroid import nodes
 from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.origins import Api, Expression, Instance, Item, Made, Member, Origin, Result
+from ddp_lint.model.processes import is_alone
 from ddp_lint.model.story import Event, Story
 from ddp_lint.model.torch_api import BARRIERS, COLLECTIVES, INIT_GROUP, ROLES, SET_DEVICE
 from ddp_lint.model.tree import Node, dotted, position, source, walk
@@ -301,6 +302,8 @@ def unplaced_groups(facts: Facts) -> Iterator[UnplacedGroup]:
             if not facts.names(call) & INIT_GROUP or id(call) in seen:
                 continue
             seen.add(id(call))
+            if is_alone(facts, call):
+                continue
             if _is_nccl(facts, call) and not _has_device(call):
                 found = _unplaced(facts, event, telling)
                 if found is not None:

@@ -7,6 +7,7 @@ arm, after the early return, in the pair of barriers that lets the first rank go
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -27,6 +28,11 @@ from ddp_lint.model.tree import Node, dotted, source, walk, walk_scope
 from ddp_lint.model.wrappers import bindings_of
 
 
+#: A program that sends anything says one of these somewhere.
+_SENDING = re.compile(
+    rb"torch\.distributed|from torch import distributed|accelerate|[Ff]abric|sync_dist|DataParallel"
+    rb"|full_tensor|composer|mmengine"
+)
 Reached: TypeAlias = Callable[[nodes.Call, Frame], list[Collective]]
 
 
@@ -81,15 +87,23 @@ class BarLoop(Spot):
 
 def divided_calls(facts: Facts) -> Iterator[DividedCall]:
     """Collectives under a guard that keeps some ranks away from them."""
+    if not any(_SENDING.search(module.source.raw) for module in facts.modules):
+        return
     sending = facts.once(Collectives)
     for unit in facts.units:
-        yield from divided(facts, unit, sending.reached)
+        if any(sending.may_send(call) for call in unit.calls):
+            yield from divided(facts, unit, sending.reached, sending.may_send)
 
 
-def divided(facts: Facts, unit: Unit, reached: Reached) -> Iterator[DividedCall]:
+def divided(
+    facts: Facts,
+    unit: Unit,
+    reached: Reached,
+    may_reach: Callable[[nodes.Call], bool] = lambda call: True,
+) -> Iterator[DividedCall]:
     """Calls of ``unit`` under its own guards that reach what the other ranks reach less often."""
     only = _decorated(facts, unit)
-    guarded = [(call, _here(facts, call, only)) for call in unit.calls]
+    guarded = [(call, _here(facts, call, only)) for call in unit.calls if may_reach(call)]
     found = [
         (call, who, ones)
         for call, who in guarded

@@ -16,7 +16,7 @@ from ddp_lint.model.frames import Frame
 from ddp_lint.model.guards import RANKS
 from ddp_lint.model.mending import distributed_name
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.processes import makes_several
+from ddp_lint.model.processes import is_alone, makes_several
 from ddp_lint.model.story import Event, Story
 from ddp_lint.model.torch_api import COLLECTIVES, DESTROY_GROUP, DISTRIBUTED_MAKERS, INIT_GROUP
 from ddp_lint.model.tree import Node, ancestors, dotted, source, walk
@@ -78,6 +78,8 @@ def open_groups(facts: Facts) -> Iterator[OpenGroup]:
             if not facts.names(call) & INIT_GROUP or id(call) in seen:
                 continue
             seen.add(id(call))
+            if is_alone(facts, call):
+                continue
             before = {id(one) for one in calls[: event.number]}
             unit = facts.values.unit_of(call)
             if not any(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,13 @@ _ANSWERS = frozenset(
     {"torch.distributed.is_initialized", "torch.distributed.is_available",
      "torch.distributed.is_torchelastic_launched"}
 )  # fmt: skip
+_WORDS = (
+    "main_?proc|is_main|master|is_first|primary|chief|leader|rank_?zero|rank_?0|is_initialized"
+    "|is_available|elastic|coordinator"
+)
+_SPEAKING = re.compile(_WORDS, re.I)
+#: Such a name, and after it what comes after a test rather than what comes after a function.
+_TESTED = re.compile(rf"(?:{_WORDS})\w*(?:\s*[:)\n]|\s+(?:and|or|else)\b)", re.I)
 _LIBRARIES = ("torch.", "transformers.", "mmengine.", "mmcv.", "deepspeed.", "diffusers.", "timm.")
 
 
@@ -55,7 +63,12 @@ def uncalled_tests(facts: Facts) -> Iterator[UncalledTest]:
 
 @cache
 def tested(module: Module) -> tuple[Node, ...]:
-    """Names and attributes of a file that are tested for their truth, as they are."""
+    """Names and attributes of a file that are tested for their truth, as they are.
+
+    Only those whose names speak of processes: a function of another name is no slip of the pen.
+    """
+    if _TESTED.search(module.source.text) is None:
+        return ()
     found: list[Node] = []
     for node in walk(module.tree):
         if isinstance(node, nodes.If | nodes.While | nodes.IfExp | nodes.Assert):
@@ -80,7 +93,8 @@ def _plain_tests(test: Node, whole: bool = True) -> Iterator[Node]:
         case nodes.UnaryOp(op="not"):
             yield from _plain_tests(test.operand)
         case nodes.Name() | nodes.Attribute() if whole:
-            yield test
+            if _SPEAKING.search(getattr(test, "attrname", getattr(test, "name", ""))):
+                yield test
 
 
 def _is_predicate(facts: Facts, origin: Origin) -> bool:

@@ -12,7 +12,7 @@ from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.guards import PER_NODE, RANKS, Audience
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.torch_api import COLLECTIVES, DISTRIBUTED_MAKERS, INIT_GROUP, ROLES
-from ddp_lint.model.tree import Node, source
+from ddp_lint.model.tree import Node, dotted, source
 
 #: Frameworks whose launchers start one process for each GPU.
 _LAUNCHED = ("composer.Trainer", "composer.trainer.Trainer")
@@ -29,7 +29,7 @@ def makes_several(facts: Facts) -> Node | None:
     if any(_is_fake(facts, call) for call in makers):
         return None
     for call in makers:
-        if not _is_alone(facts, call):
+        if not is_alone(facts, call):
             return call
     return next((call for call, _ in facts.calls if _is_of_many(facts, call)), None)
 
@@ -44,6 +44,8 @@ def _is_of_many(facts: Facts, call: nodes.Call) -> bool:
             return True
         if name == "mmengine.runner.Runner":
             return any(k.arg == "launcher" for k in call.keywords)
+    if not dotted(call.func).endswith("Trainer"):
+        return False
     if "hf trainer" in facts.roles_of(call) or "transformers.Trainer" in facts.names(call):
         return any(facts.calls_to(COLLECTIVES))
     return False
@@ -57,7 +59,7 @@ def _is_fake(facts: Facts, call: nodes.Call) -> bool:
     )
 
 
-def _is_alone(facts: Facts, call: nodes.Call) -> bool:
+def is_alone(facts: Facts, call: nodes.Call) -> bool:
     """A group of one process, as tests and notebooks make it."""
     if not facts.names(call) & INIT_GROUP:
         return False

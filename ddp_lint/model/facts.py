@@ -25,7 +25,7 @@ from ddp_lint.model.ranks import Ranks
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import Happening, StepLoop, Steps
 from ddp_lint.model.tensors import Tensors
-from ddp_lint.model.tree import Node, ancestors, dotted, position, source, statement, walk
+from ddp_lint.model.tree import Loop, Node, ancestors, dotted, position, source, statement, walk
 
 T = TypeVar("T")
 Often = Literal["every step", "each update", "some steps", "on a flag", "unknown"]
@@ -145,7 +145,7 @@ class Facts:
         """Whether the optimizer steps under the same condition: the gate of an accumulation."""
         text = condition.test.as_string(), condition.holds
         for happening in loop.calls:
-            if self.steps.is_optimizer_step(happening.node):
+            if self.steps.is_optimizer_step(happening.call):
                 for other, where in loop.conditions_of(happening):
                     if other.test is condition.test:
                         return True
@@ -167,7 +167,7 @@ class Facts:
     @cached_property
     def store_true_options(self) -> frozenset[str]:
         """Options of the command line that are off unless asked for."""
-        found = set()
+        found: set[str] = set()
         for call, _ in self.calls:
             if isinstance(call.func, nodes.Attribute) and call.func.attrname == "add_argument":
                 values = {k.arg: getattr(k.value, "value", None) for k in call.keywords}
@@ -226,7 +226,8 @@ class Facts:
         """A new statement line before the statement of ``node``, indented as it is."""
         file = self.values.module_of(node).source
         at = statement(node)
-        line = at.fromlineno if not getattr(at, "decorators", None) else at.decorators.fromlineno
+        decorators: nodes.Decorators | None = getattr(at, "decorators", None)
+        line = (decorators or at).fromlineno or 1
         indent = _indent(file.lines[line - 1])
         place = file.place(line, len(indent.encode()), line, len(indent.encode()))
         return Edit(place, f"{text}{_newline(file.text)}{indent}")
@@ -276,7 +277,7 @@ class Facts:
                     return False
         return True
 
-    def insert_inside(self, block: Node, text: str) -> Edit:
+    def insert_inside(self, block: Loop | nodes.FunctionDef, text: str) -> Edit:
         """A new first statement in the body of a compound statement."""
         return self.insert_before(block.body[0], text)
 

@@ -13,7 +13,7 @@ from ddp_lint.model.frames import Frame
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.steps import Happening
 from ddp_lint.model.torch_api import NO_GRAD
-from ddp_lint.model.tree import SCOPES, Node, dotted
+from ddp_lint.model.tree import SCOPES, Node, dotted, elements
 
 #: Methods and attributes after which no gradient flows back.
 _DETACHING = frozenset({"detach", "detach_", "item", "tolist", "numpy", "data", "argmax", "shape",
@@ -49,12 +49,15 @@ class Feeding:
         while parent is not None and not at.is_statement:
             if isinstance(parent, nodes.Attribute) and parent.attrname in _DETACHING:
                 return direct, set(), False
-            if isinstance(parent, nodes.Call) and at is not parent.func:
-                if self._goes_back(parent):
-                    direct.append(parent)
-            if isinstance(parent, nodes.Attribute) and isinstance(parent.parent, nodes.Call):
-                if self.facts.steps.is_backward(parent.parent):
-                    direct.append(parent.parent)
+            call = parent.parent if isinstance(parent, nodes.Attribute) else None
+            if (
+                isinstance(parent, nodes.Call)
+                and at is not parent.func
+                and self._goes_back(parent)
+            ):
+                direct.append(parent)
+            if isinstance(call, nodes.Call) and self.facts.steps.is_backward(call):
+                direct.append(call)
             if isinstance(parent, SCOPES):
                 return direct, set(), isinstance(parent, nodes.Lambda)
             at, parent = parent, parent.parent
@@ -126,9 +129,12 @@ class Feeding:
                     waiting.extend(sources(store.parent.value))
             for call in unit.calls:
                 func = call.func
-                if isinstance(func, nodes.Attribute) and func.attrname in ("append", "extend"):
-                    if dotted(func.expr) == name:
-                        waiting.extend(n for a in call.args for n in sources(a))
+                if (
+                    isinstance(func, nodes.Attribute)
+                    and func.attrname in ("append", "extend")
+                    and dotted(func.expr) == name
+                ):
+                    waiting.extend(n for a in call.args for n in sources(a))
         return frozenset(found)
 
 
@@ -141,7 +147,7 @@ def _targets(target: Node) -> Iterator[str]:
         case nodes.Subscript():
             yield dotted(target.value)
         case nodes.Tuple() | nodes.List():
-            for element in target.elts:
+            for element in elements(target):
                 yield from _targets(element)
         case nodes.Starred():
             yield from _targets(target.value)

@@ -17,6 +17,7 @@ from ddp_lint.model.tree import (
     COMPREHENSIONS,
     LOOPS,
     SCOPES,
+    Loop,
     Node,
     ancestors,
     dotted,
@@ -62,7 +63,7 @@ def blocks(node: Node) -> tuple[tuple[Node, str], ...]:
     )
 
 
-def loops_around(node: Node) -> Iterator[Node]:
+def loops_around(node: Node) -> Iterator[Loop]:
     """The loops whose body runs ``node`` again and again, innermost first."""
     for parent, arm in blocks(node):
         if isinstance(parent, LOOPS) and (
@@ -86,9 +87,7 @@ def exclusive(first: Node, second: Node) -> bool:
             and other.startswith("handlers")
         ):
             return True
-    if isinstance(first.parent, nodes.IfExp) and first.parent is second.parent:
-        return True
-    return False
+    return isinstance(first.parent, nodes.IfExp) and first.parent is second.parent
 
 
 def dominates(first: Node, second: Node) -> bool:
@@ -244,7 +243,7 @@ def _of_comprehension(binding: Binding) -> bool:
 
 def _in_comprehension(every: list[Binding], use: Node) -> Binding | None:
     """The binding by a comprehension around ``use``, which hides those outside it."""
-    for child, parent in ancestors(use):
+    for _, parent in ancestors(use):
         if isinstance(parent, COMPREHENSIONS):
             for binding in every:
                 if is_within(binding.node, parent) and not is_within(use, _iter_of(binding)):

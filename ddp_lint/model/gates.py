@@ -15,7 +15,7 @@ from astroid import nodes
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.steps import StepLoop
-from ddp_lint.model.tree import Node, dotted, is_within, walk
+from ddp_lint.model.tree import Node, dotted, is_within, statement, walk
 
 if TYPE_CHECKING:
     from ddp_lint.model.facts import Facts
@@ -25,10 +25,13 @@ Kind = Literal["rank", "gate", "data", "flag"]
 _CLOCKS = ("time.time", "time.perf_counter", "time.monotonic", "datetime.now", "timer")
 _GATE_ATTRIBUTES = frozenset(
     {"sync_gradients", "is_gradient_accumulation_boundary", "should_log", "should_step", "do_sync",
-     "is_logging_step", "should_save", "should_evaluate", "is_last_step", "is_boundary", "should_sync",
-     "should_run", "every", "every_n", "should_stop", "every_n_train_iters", "every_n_iters",
-     "every_n_inner_iters", "every_n_epochs", "is_last_train_iter", "end_of_epoch"}
+     "is_logging_step", "should_save", "should_evaluate", "is_last_step", "is_boundary",
+     "should_sync", "should_run", "every", "every_n", "should_stop", "every_n_train_iters",
+     "every_n_iters", "every_n_inner_iters", "every_n_epochs", "is_last_train_iter",
+     "end_of_epoch"}
 )  # fmt: skip
+#: What a flag may be computed by: its own value may ask which step it is.
+_COMPUTED = (nodes.Compare, nodes.BoolOp, nodes.UnaryOp, nodes.Call, nodes.BinOp)
 _DEEPEST = 4
 _COUNTER = re.compile(r"^(i|it|n)$|step|iter|idx|index|batch_i|count", re.I)
 _IDENTITY = frozenset({"isinstance", "hasattr", "callable", "torch.is_tensor"})
@@ -55,9 +58,9 @@ def _is_gate(facts: Facts, test: Node, loop: StepLoop | None, depth: int) -> boo
         return False
     for node in walk(test):
         if isinstance(node, nodes.BinOp) and node.op == "%":
-            if not isinstance(node.left, nodes.Const | nodes.JoinedStr):
-                if not facts.guards.depends_on_rank(test):
-                    return True
+            is_text = isinstance(node.left, nodes.Const | nodes.JoinedStr)
+            if not is_text and not facts.guards.depends_on_rank(test):
+                return True
         elif isinstance(node, nodes.Call):
             if dotted(node.func).endswith(_CLOCKS):
                 return True
@@ -68,20 +71,21 @@ def _is_gate(facts: Facts, test: Node, loop: StepLoop | None, depth: int) -> boo
                     value = statement.value if isinstance(statement, nodes.Return) else statement
                     if value is not None and _is_gate(facts, value, None, depth + 1):
                         return True
+        elif isinstance(node, nodes.Compare):
+            if loop is not None and _counts(facts, node, loop):
+                return True
         elif isinstance(node, nodes.Attribute) and node.attrname in _GATE_ATTRIBUTES:
-            return True
-        elif isinstance(node, nodes.Compare) and loop is not None and _counts(facts, node, loop):
             return True
         if isinstance(node, nodes.Name | nodes.Attribute) and not _is_callee(node):
             for binding in _bindings(facts, node):
                 value = binding.value
-                if binding.path == () and value is not None and value is not test:
-                    if isinstance(
-                        value,
-                        nodes.Compare | nodes.BoolOp | nodes.UnaryOp | nodes.Call | nodes.BinOp,
-                    ):
-                        if _is_gate(facts, value, loop, depth + 1):
-                            return True
+                if (
+                    binding.path == ()
+                    and isinstance(value, _COMPUTED)
+                    and value is not test
+                    and _is_gate(facts, value, loop, depth + 1)
+                ):
+                    return True
     return False
 
 
@@ -94,11 +98,14 @@ def _counts(facts: Facts, node: nodes.Compare, loop: StepLoop) -> bool:
             if not isinstance(name, nodes.Name):
                 continue
             for binding in _handed(facts, name, 0):
-                if isinstance(loop.node, nodes.For) and is_within(binding.node, loop.node.target):
-                    if _is_counter(loop.node, binding):
-                        return True
+                if (
+                    isinstance(loop.node, nodes.For)
+                    and is_within(binding.node, loop.node.target)
+                    and _is_counter(loop.node, binding)
+                ):
+                    return True
                 # Only a counter that every iteration moves on says which step it is.
-                if binding.path == ("aug",) and binding.node.parent.parent is loop.node:
+                if binding.path == ("aug",) and statement(binding.node).parent is loop.node:
                     value = getattr(binding.value, "value", None)
                     if value is not None and facts.tensors.on_host(value):
                         return True

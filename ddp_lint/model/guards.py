@@ -38,7 +38,7 @@ from ddp_lint.model.torch_api import (
     RANK_ENVIRONMENT,
     RANK_NAMES,
 )
-from ddp_lint.model.tree import Node
+from ddp_lint.model.tree import Node, elements
 
 Truth = bool | None
 
@@ -224,7 +224,7 @@ class Guards:
                     return UNKNOWN
                 return _ARITHMETIC[node.op](left, right)
             case nodes.Tuple() | nodes.List() | nodes.Set():
-                values = [self.value(element, rank) for element in node.elts]
+                values = [self.value(element, rank) for element in elements(node)]
                 return UNKNOWN if UNKNOWN in values else values
             case nodes.IfExp():
                 truth = self.truth(node.test, rank)
@@ -363,11 +363,15 @@ class Guards:
         hinted = self._hint(name, rank)
         stores = self._stores(name)
         values = [self.value(value, rank) for value in stores[:8]]
-        if stores and len(stores) <= 8 and UNKNOWN not in values:
-            if all(_same(value, values[0]) for value in values):
-                # A start value, ``args.rank = 0``, says less than the name.
-                if hinted is UNKNOWN or self._differ(stores):
-                    return values[0]
+        if (
+            stores
+            and len(stores) <= 8
+            and UNKNOWN not in values
+            and all(_same(value, values[0]) for value in values)
+            # A start value, ``args.rank = 0``, says less than the name.
+            and (hinted is UNKNOWN or self._differ(stores))
+        ):
+            return values[0]
         return hinted
 
     def _differ(self, stores: list[Node]) -> bool:
@@ -420,7 +424,7 @@ class Guards:
         unit = self.graph.values.unit_of(node)
         own = self._own(conditions(node))
         outer = self._unit_audience(unit)
-        merged = tuple(_and(a, b) for a, b in zip(own.reached, outer.reached))
+        merged = tuple(_and(a, b) for a, b in zip(own.reached, outer.reached, strict=True))
         decided = own if False in own.reached else outer
         return Audience(merged, decided.test, decided.site)
 
@@ -445,7 +449,8 @@ class Guards:
         if kind is not None:
             only = tuple(bool(rank.number(kind)) for rank in RANKS)
             found = Audience(
-                tuple(_and(a, b) for a, b in zip(found.reached, only)), unit.decorators[0]
+                tuple(_and(a, b) for a, b in zip(found.reached, only, strict=True)),
+                unit.decorators[0],
             )
         self._units[id(unit)] = found
         return found
@@ -455,7 +460,7 @@ class Guards:
             sites = self.graph.sites_of(unit)
             if not sites:
                 return self._unit_audience(unit.outer)
-        every = [s for s in self.graph.sites_of(unit)]
+        every = self.graph.sites_of(unit)
         if not every or any(site.spawned for site in every):
             return Audience((True,) * len(RANKS))
         audiences = []
@@ -491,4 +496,4 @@ def _last_name(node: Node) -> str:
 
 
 def _makes_object(unit: Unit) -> bool:
-    return unit.node.name in ("__init__",)
+    return unit.name in ("__init__",)

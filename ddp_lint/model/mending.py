@@ -50,9 +50,9 @@ def _name_of_role(facts: Facts, unit: Unit, role: str, node: Node) -> str | None
     while at is not None:
         for name, bindings in at.bindings.items():
             for binding in bindings:
-                if binding.path == () and role in facts.roles_of(binding.value):
-                    if at is not unit or binding.at < (node.lineno, 0):
-                        return name
+                stands = at is not unit or binding.at < (node.lineno or 0, 0)
+                if binding.path == () and stands and role in facts.roles_of(binding.value):
+                    return name
         at = at.outer
     return None
 
@@ -93,7 +93,8 @@ def under_test(facts: Facts, node: Node, test: str) -> tuple[Edit, ...]:
     if first[: at.col_offset].strip():
         return ()  # something stands before it on its line
     newline = "\r\n" if "\r\n" in file.text else "\n"
-    start = file.place(at.lineno, at.col_offset, at.lineno, at.col_offset)
+    column = at.col_offset or 0
+    start = file.place(at.lineno, column, at.lineno, column)
     edits = [Edit(start, f"if {test}:{newline}{indent}    ")]
     for line in range(at.lineno + 1, (at.end_lineno or at.lineno) + 1):
         if lines[line - 1].strip():

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 
 from astroid import nodes
 
-from ddp_lint.model.tree import Node, elements, position
+from ddp_lint.model.tree import Loop, Node, elements, position
 from ddp_lint.sources import SourceFile
 
 #: What a unit is the code of.
@@ -55,7 +55,7 @@ class Unit:
     name: str
     bindings: dict[str, list[Binding]] = field(default_factory=lambda: defaultdict(list))
     calls: list[nodes.Call] = field(default_factory=list)
-    loops: list[Node] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
     returns: list[Node] = field(default_factory=list)
     yields: list[nodes.Yield | nodes.YieldFrom] = field(default_factory=list)
     subscript_stores: list[nodes.Subscript] = field(default_factory=list)

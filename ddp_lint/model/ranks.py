@@ -126,7 +126,7 @@ class Ranks:
                     return True
         return False
 
-    def _name_may_ask(self, node: Node, depth: int) -> bool:
+    def _name_may_ask(self, node: nodes.Name | nodes.Attribute, depth: int) -> bool:
         if self._same_everywhere(node):
             return False
         name = node.attrname if isinstance(node, nodes.Attribute) else node.name
@@ -138,18 +138,22 @@ class Ranks:
                     given = self.graph.given(site, unit, binding.name)
                     if given is not None and self._may_ask(given, depth + 1):
                         return True
-            elif not binding.path and binding.value is not None:
-                if self._may_ask(binding.value, depth + 1):
-                    return True
+            elif (
+                not binding.path
+                and binding.value is not None
+                and self._may_ask(binding.value, depth + 1)
+            ):
+                return True
         return False
 
     def _same_everywhere(self, node: Node) -> bool:
         values = [self.guards.truth(node, rank) for rank in RANKS]
         return None not in values and len(set(values)) == 1
 
-    def _bindings(self, node: Node) -> Iterator[tuple[Binding, Unit]]:
+    def _bindings(self, node: nodes.Name | nodes.Attribute) -> Iterator[tuple[Binding, Unit]]:
         if isinstance(node, nodes.Name):
-            first = unit = self.graph.values.unit_of(node)
+            first = self.graph.values.unit_of(node)
+            unit: Unit | None = first
             while unit is not None:
                 if node.name in unit.bindings:
                     found = (
@@ -163,8 +167,8 @@ class Ranks:
         else:
             for origin in self.graph.origins(node):
                 if isinstance(origin, Expression) and origin.node is not node:
-                    unit = self.graph.values.unit_of(origin.node)
-                    yield Binding(node.attrname, node, origin.node), unit
+                    binding = Binding(node.attrname, node, origin.node)
+                    yield binding, self.graph.values.unit_of(origin.node)
 
     # -- who comes --------------------------------------------------------------------------
 
@@ -285,12 +289,12 @@ class Ranks:
 
     def _truth_for(self, site: Site, unit: Unit, test: Node) -> bool | None:
         """What a test of one parameter says for the constant that a caller passes."""
-        name, asks_none = test, False
+        name, asks_none, is_none = test, False, False
         if isinstance(test, nodes.Compare) and len(test.ops) == 1:
             op, right = test.ops[0]
             if op not in ("is", "is not") or getattr(right, "value", "") is not None:
                 return None
-            name, asks_none = test.left, True
+            name, asks_none, is_none = test.left, True, op == "is"
         if not isinstance(name, nodes.Name) or name.name not in unit.parameters:
             return None
         if any(binding.path != ("param",) for binding in unit.bindings.get(name.name, ())):
@@ -298,10 +302,10 @@ class Ranks:
         given = self.graph.given(site, unit, name.name)
         if isinstance(given, nodes.Const):
             if asks_none:
-                return (given.value is None) is (test.ops[0][0] == "is")
+                return (given.value is None) is is_none
             return bool(given.value)
         if asks_none and isinstance(given, nodes.Call | nodes.Dict | nodes.List | nodes.Tuple):
-            return test.ops[0][0] == "is not"
+            return not is_none
         return None
 
     def _by_decorators(self, unit: Unit) -> Iterator[Audience]:
@@ -314,9 +318,12 @@ class Ranks:
             for origin in self.graph.origins(func):
                 if isinstance(origin, Code):
                     yield from self._by_wrapper(origin.unit)
-                elif isinstance(origin, Api | Folder):
-                    if not origin.name.startswith(_HARMLESS_DECORATORS) and _RANKY.search(name):
-                        yield _UNKNOWN
+                elif (
+                    isinstance(origin, Api | Folder)
+                    and not origin.name.startswith(_HARMLESS_DECORATORS)
+                    and _RANKY.search(name)
+                ):
+                    yield _UNKNOWN
 
     def _by_wrapper(self, decorator: Unit) -> Iterator[Audience]:
         """Who calls the decorated function in what a decorator of the project makes of it."""
@@ -394,7 +401,7 @@ class Ranks:
             return False  # a value that somebody may call
         if unit.owner is not None:
             return self._is_hook(unit)
-        if unit.node.name == "main" or set(unit.decorator_names) & {"main", "command", "record"}:
+        if unit.name == "main" or set(unit.decorator_names) & {"main", "command", "record"}:
             return True
         return any(
             self.graph.values.names_called(call) & DISTRIBUTED_MAKERS for call in unit.calls

@@ -15,11 +15,11 @@ from astroid import nodes
 
 from ddp_lint.model.calls import CallGraph
 from ddp_lint.model.flow import Condition, conditions, loops_around
-from ddp_lint.model.guards import RANKS, Guards
+from ddp_lint.model.guards import Guards
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.origins import Api, Code, Instance, Made, Member, Origin, Result
+from ddp_lint.model.origins import Api, Instance, Made
 from ddp_lint.model.torch_api import STEP_CALLERS
-from ddp_lint.model.tree import COMPREHENSIONS, SCOPES, Node, dotted, is_within, walk_scope
+from ddp_lint.model.tree import COMPREHENSIONS, SCOPES, Loop, Node, dotted, is_within, walk_scope
 
 DEEPEST_CALL = 7
 MOST_HAPPENINGS = 2500
@@ -34,8 +34,9 @@ STEP_HOOKS: dict[str, frozenset[str]] = {
     "Trainer": frozenset({"training_step", "compute_loss"}),
     "TrainerCallback": frozenset({"on_step_end", "on_step_begin", "on_substep_end",
                                   "on_pre_optimizer_step", "on_optimizer_step"}),
-    "Callback": frozenset({"on_train_batch_end", "on_train_batch_start", "batch_end", "batch_start",
-                           "after_loss", "after_backward", "after_train_iter", "before_train_iter"}),
+    "Callback": frozenset({"on_train_batch_end", "on_train_batch_start", "batch_end",
+                           "batch_start", "after_loss", "after_backward", "after_train_iter",
+                           "before_train_iter"}),
     "Hook": frozenset({"after_train_iter", "before_train_iter"}),
 }  # fmt: skip
 _HOOK_NAMES = frozenset().union(*STEP_HOOKS.values())
@@ -62,6 +63,12 @@ class Happening:
     def top(self) -> Node:
         """The node in the loop's own unit through which this happens."""
         return self.chain[0][0] if self.chain else self.node
+
+    @property
+    def call(self) -> nodes.Call:
+        """The node, where it is a call."""
+        assert isinstance(self.node, nodes.Call)
+        return self.node
 
 
 class Steps:
@@ -138,7 +145,7 @@ class Steps:
         )
 
     def is_optimizer_step(self, call: nodes.Call) -> bool:
-        """``optimizer.step()``, ``scaler.step(optimizer)``, an engine's step: parameters change."""
+        """``optimizer.step()``, ``scaler.step(optimizer)``, an engine's step."""
         if self._calls_stepper(call):
             return True
         func = call.func
@@ -209,12 +216,12 @@ class Steps:
         for node in walk_scope(loop):
             if not isinstance(node, nodes.Call):
                 continue
-            if self.is_backward(node):
-                if self._innermost(node, loop):
-                    return True
-            elif any(self._backward_outside_loops(t, set()) for t in self.graph.targets_of(node)):
-                if self._innermost(node, loop):
-                    return True
+            goes_back = self.is_backward(node) or any(
+                self._backward_outside_loops(target, set())
+                for target in self.graph.targets_of(node)
+            )
+            if goes_back and self._innermost(node, loop):
+                return True
         return False
 
     def _innermost(self, node: Node, loop: Node) -> bool:
@@ -257,7 +264,7 @@ class Steps:
 
     def _hooks(self) -> Iterator[StepLoop]:
         for unit in self.graph.units:
-            if self.is_hook(unit):
+            if isinstance(unit.node, nodes.FunctionDef) and self.is_hook(unit):
                 yield StepLoop(self, unit.node, unit)
 
     def is_hook(self, unit: Unit) -> bool:
@@ -270,28 +277,28 @@ class Steps:
                 return True
         return False
 
-    def loops_outside(self, node: Node, unit: Unit) -> list[tuple[Node, Unit]]:
+    def loops_outside(self, node: Node, unit: Unit) -> list[tuple[Loop, Unit]]:
         """The loops that run ``node`` again and again: those around it in its unit, innermost
         first, then those around the calls that lead to it."""
-        found: list[tuple[Node, Unit]] = []
+        found: list[tuple[Loop, Unit]] = []
         self._outside(node, unit, found, set())
         return found
 
-    def loops_of_callers(self, unit: Unit) -> list[tuple[Node, Unit]]:
+    def loops_of_callers(self, unit: Unit) -> list[tuple[Loop, Unit]]:
         """The loops that run ``unit`` again and again."""
-        found: list[tuple[Node, Unit]] = []
+        found: list[tuple[Loop, Unit]] = []
         self._outside_callers(unit, found, set())
         return found
 
     def _outside(
-        self, node: Node, unit: Unit, found: list[tuple[Node, Unit]], seen: set[int]
+        self, node: Node, unit: Unit, found: list[tuple[Loop, Unit]], seen: set[int]
     ) -> None:
         for loop in loops_around(node):
             if loop is not node and all(loop is not known for known, _ in found):
                 found.append((loop, unit))
         self._outside_callers(unit, found, seen)
 
-    def _outside_callers(self, unit: Unit, found: list[tuple[Node, Unit]], seen: set[int]) -> None:
+    def _outside_callers(self, unit: Unit, found: list[tuple[Loop, Unit]], seen: set[int]) -> None:
         for site in self.graph.sites_of(unit):
             if id(site.call) not in seen and not site.handed:
                 seen.add(id(site.call))
@@ -336,8 +343,7 @@ class Steps:
             if visits.get(id(target), 0) >= MOST_VISITS:
                 continue
             visits[id(target)] = visits.get(id(target), 0) + 1
-            body = target.node.body
-            for statement in body if isinstance(body, list) else [body]:
+            for statement in target.statements:
                 for node in self.sequence(statement):
                     if len(found) > MOST_HAPPENINGS:
                         return
@@ -350,7 +356,7 @@ class Steps:
 class StepLoop:
     """A loop that trains; where a framework owns the loop, the hook that it calls each step."""
 
-    def __init__(self, steps: Steps, node: Node, unit: Unit) -> None:
+    def __init__(self, steps: Steps, node: Loop | nodes.FunctionDef, unit: Unit) -> None:
         self.steps = steps
         self.node = node
         self.unit = unit
@@ -362,7 +368,7 @@ class StepLoop:
     @cached_property
     def happenings(self) -> list[Happening]:
         """Everything one iteration runs, in order."""
-        body = list(self.node.body)
+        body: list[Node] = list(self.node.body)
         if isinstance(self.node, nodes.While):
             body = [self.node.test, *body]
         return self.steps.happenings(body, self.unit)
@@ -373,7 +379,7 @@ class StepLoop:
 
     @cached_property
     def backwards(self) -> list[Happening]:
-        return [h for h in self.calls if self.steps.is_backward(h.node)]
+        return [h for h in self.calls if self.steps.is_backward(h.call)]
 
     def conditions_of(self, happening: Happening) -> Iterator[tuple[Condition, Unit]]:
         """What has to hold within one iteration for this to happen, along the whole chain."""
@@ -388,7 +394,7 @@ class StepLoop:
                 yield condition, unit
 
     @cached_property
-    def outer_loops(self) -> list[tuple[Node, Unit]]:
+    def outer_loops(self) -> list[tuple[Loop, Unit]]:
         """The loops around this one, in its unit and, through its callers, in others."""
         if self.is_hook:
             return self.steps.loops_of_callers(self.unit)
@@ -424,6 +430,3 @@ def _kind(base: str) -> str:
         if base.endswith(ending):
             return ending
     return "Trainer" if base.endswith("Trainer") else base
-
-
-__all__ = ["RANKS", "Happening", "Made", "Member", "Origin", "Result", "Code", "StepLoop", "Steps"]

@@ -16,7 +16,7 @@ from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Made
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.torch_api import BARRIERS, EMPTY_CACHE, SYNCHRONIZE
-from ddp_lint.model.tree import Node, dotted, source, statement, walk
+from ddp_lint.model.tree import Node, dotted, elements, entries, source, statement, walk
 from ddp_lint.model.values import argument_for
 
 _TEST_FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
@@ -216,7 +216,8 @@ def _read_at(facts: Facts, happening: Happening) -> Iterator[tuple[Node, Node, s
         yield node.value, node.value, "formatting"
     elif isinstance(node, nodes.BinOp) and node.op == "%":
         if isinstance(node.left, nodes.Const) and isinstance(node.left.value, str):
-            for value in node.right.elts if isinstance(node.right, nodes.Tuple) else [node.right]:
+            right = node.right
+            for value in elements(right) if isinstance(right, nodes.Tuple) else [right]:
                 yield value, value, "formatting"
     elif isinstance(node, nodes.Call):
         yield from _read_by_call(facts, node)
@@ -254,7 +255,7 @@ def _read_by_call(facts: Facts, node: nodes.Call) -> Iterator[tuple[Node, Node, 
 def _of_dict(node: nodes.Call, how: str) -> Iterator[tuple[Node, Node, str]]:
     for argument in node.args[:1]:
         if isinstance(argument, nodes.Dict):
-            yield from ((value, value, how) for _, value in argument.items)
+            yield from ((value, value, how) for _, value in entries(argument))
 
 
 def _is_logger(facts: Facts, node: Node) -> bool:
@@ -284,10 +285,9 @@ def _branches(facts: Facts) -> Iterator[Branch]:
 
 
 def _tests(facts: Facts, loop: StepLoop, node: Node) -> Iterator[Node]:
-    if isinstance(node, nodes.If | nodes.IfExp | nodes.Assert):
-        yield from _parts(node.test)
-    elif isinstance(node, nodes.While) and node is not loop.node:
-        yield from _parts(node.test)
+    if isinstance(node, nodes.If | nodes.IfExp | nodes.Assert | nodes.While):
+        if node is not loop.node:
+            yield from _parts(node.test)
     elif isinstance(node, nodes.Comprehension):
         for test in node.ifs:
             yield from _parts(test)
@@ -329,8 +329,8 @@ def _passed_device(facts: Facts, value: Node, happening: Happening, level: int) 
     if not unit.is_function:
         return True
     answers = []
-    for name in sorted(_parameters_in(value, unit) - {unit.self_name}):
-        if name in (unit.node.args.kwarg, unit.node.args.vararg):
+    for name in sorted(_parameters_in(value, unit) - {unit.self_name or ""}):
+        if name in (unit.arguments.kwarg, unit.arguments.vararg):
             given = [*call.args, *(k.value for k in call.keywords)]
         else:
             one = argument_for(call, unit, name)
@@ -346,9 +346,9 @@ def _passed_device(facts: Facts, value: Node, happening: Happening, level: int) 
     return any(answers) or not answers
 
 
-def _parameters_in(value: Node, unit: Unit) -> set[str | None]:
+def _parameters_in(value: Node, unit: Unit) -> set[str]:
     """The parameters of ``unit`` that ``value`` is made of and of nothing else."""
-    found: set[str | None] = set()
+    found: set[str] = set()
     for name in walk(value):
         if isinstance(name, nodes.Name) and name.name in unit.bindings:
             bindings = reaching(unit, name.name, name)
@@ -375,11 +375,16 @@ def waits(facts: Facts) -> Iterator[StepSpot]:
         node = happening.node
         if not isinstance(node, nodes.Call):
             continue
-        if facts.names(node) & (SYNCHRONIZE | BARRIERS):
+        if facts.names(node) & (SYNCHRONIZE | BARRIERS) or _waits_by_library(facts, node.func):
             yield StepSpot(facts, node, loop, happening)
-        elif getattr(node.func, "attrname", "") in ("wait_for_everyone", "barrier"):
-            if facts.roles_of(node.func.expr) & {"accelerator", "fabric"}:
-                yield StepSpot(facts, node, loop, happening)
+
+
+def _waits_by_library(facts: Facts, func: Node) -> bool:
+    return (
+        isinstance(func, nodes.Attribute)
+        and func.attrname in ("wait_for_everyone", "barrier")
+        and bool(facts.roles_of(func.expr) & {"accelerator", "fabric"})
+    )
 
 
 def cache_clears(facts: Facts) -> Iterator[StepSpot]:

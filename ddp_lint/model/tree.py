@@ -11,13 +11,14 @@ import ast
 import gc
 import warnings
 from collections.abc import Iterator
-from typing import cast
+from typing import TypeAlias, cast
 
 from astroid import nodes
 from astroid.manager import AstroidManager
 from astroid.rebuilder import TreeRebuilder
 
 Node = nodes.NodeNG
+Loop: TypeAlias = nodes.For | nodes.While
 
 _MANAGER = AstroidManager()
 

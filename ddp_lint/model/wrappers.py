@@ -17,7 +17,7 @@ from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Expression, Instance, Item, Made, Member, Origin, Result
 from ddp_lint.model.ranks import parts_of
 from ddp_lint.model.torch_api import ROLES
-from ddp_lint.model.tree import SCOPES, Node, ancestors, dotted, walk
+from ddp_lint.model.tree import SCOPES, Node, ancestors, dotted, elements, walk
 from ddp_lint.model.values import argument_for
 
 #: Functions of libraries that give the model inside a wrapper, and copies of it.
@@ -136,7 +136,7 @@ def _returned(facts: Facts, call: nodes.Call, depth: int) -> Node | None:
     if name in ("to", "cuda", "eval", "train", "half", "float", "cpu", "requires_grad_"):
         return inner_of(facts, getattr(call.func, "expr", None), depth + 1)
     for unit in facts.graph.targets_of(call):
-        if not unit.is_function or unit.node.name == "__init__":
+        if not unit.is_function or unit.name == "__init__":
             continue
         for statement in unit.returns:
             value = statement.value if isinstance(statement, nodes.Return) else statement
@@ -157,7 +157,8 @@ def _as_passed(facts: Facts, node: Node, unit: Unit, call: nodes.Call) -> Node:
 
 def bindings_of(facts: Facts, node: nodes.Name) -> Iterator[tuple[Binding, Unit]]:
     """The bindings that a name may have its value from, each with its unit."""
-    first = unit = facts.values.unit_of(node)
+    first = facts.values.unit_of(node)
+    unit: Unit | None = first
     while unit is not None:
         if node.name in unit.bindings and node.name not in unit.globals:
             found = reaching(unit, node.name, node) if unit is first else unit.bindings[node.name]
@@ -201,7 +202,8 @@ def _asks_for_wrapper(facts: Facts, test: Node, text: str) -> bool:
         return False
     name = dotted(test.func)
     if name == "isinstance" and len(test.args) == 2:
-        asked = test.args[1].elts if isinstance(test.args[1], nodes.Tuple) else [test.args[1]]
+        kinds = test.args[1]
+        asked = elements(kinds) if isinstance(kinds, nodes.Tuple) else [kinds]
         return any("Parallel" in dotted(one) or "DDP" in dotted(one) for one in asked)
     if name == "hasattr" and len(test.args) == 2:
         return isinstance(test.args[1], nodes.Const) and test.args[1].value == "module"

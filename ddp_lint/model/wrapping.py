@@ -22,6 +22,8 @@ _CONVERT = frozenset(
     {"torch.nn.SyncBatchNorm.convert_sync_batchnorm", "torch.nn.modules.batchnorm.SyncBatchNorm."
      "convert_sync_batchnorm"}
 )  # fmt: skip
+#: Methods of a module that give its parameters.
+_HANDING_OUT = frozenset({"parameters", "named_parameters"})
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,12 @@ def unused_searches(facts: Facts) -> Iterator[UnusedSearch]:
         if not any(ROLES.get(name) == "ddp" for name in facts.names(call)):
             continue
         for keyword in call.keywords:
-            if keyword.arg == "find_unused_parameters":
-                if isinstance(keyword.value, nodes.Const) and keyword.value.value is True:
-                    model = next(iter(call.args), None)
-                    if not _leaves_parts_out(facts, model):
-                        yield UnusedSearch(facts, keyword.value, call)
+            if keyword.arg != "find_unused_parameters":
+                continue
+            if isinstance(keyword.value, nodes.Const) and keyword.value.value is True:
+                model = next(iter(call.args), None)
+                if not _leaves_parts_out(facts, model):
+                    yield UnusedSearch(facts, keyword.value, call)
 
 
 def _leaves_parts_out(facts: Facts, model: Node | None) -> bool:
@@ -97,7 +100,7 @@ def _branches(unit: Unit) -> bool:
     return any(
         isinstance(node, nodes.If)
         and any(isinstance(inner, nodes.Name) and inner.name == own for inner in walk(node))
-        for statement in unit.node.body
+        for statement in unit.statements
         for node in walk(statement)
     )
 
@@ -107,7 +110,7 @@ def _branches(unit: Unit) -> bool:
 
 @dataclass(frozen=True)
 class WrappedEarly(Spot):
-    """An optimizer built before its parameters were replaced, or layers replaced after wrapping."""
+    """An optimizer built before its parameters were replaced, or layers after wrapping."""
 
     wrap: nodes.Call
     name: str
@@ -187,11 +190,11 @@ def _models_of(facts: Facts, call: nodes.Call) -> frozenset[Origin]:
     found: set[Origin] = set()
     for argument in [*call.args[:1], *(k.value for k in call.keywords if k.arg == "params")]:
         for node in walk(argument):
-            if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute):
-                if node.func.attrname in ("parameters", "named_parameters"):
-                    origins = facts.origins(node.func.expr)
-                    if all(isinstance(o, Made | Instance) for o in origins):
-                        found.update(o for o in origins if getattr(o, "call", None) is not None)
+            func = node.func if isinstance(node, nodes.Call) else None
+            if isinstance(func, nodes.Attribute) and func.attrname in _HANDING_OUT:
+                origins = facts.origins(func.expr)
+                if all(isinstance(o, Made | Instance) for o in origins):
+                    found.update(o for o in origins if getattr(o, "call", None) is not None)
     return frozenset(found)
 
 

@@ -53,15 +53,16 @@ def _says_off(facts: Facts, call: nodes.Call) -> bool:
 
 
 def _constant(facts: Facts, node: Node) -> bool | None:
-    """The truth of an expression that has one value, written in the program."""
+    """The truth of a name that has one value, written in the program; of ``False`` itself."""
+    if not isinstance(node, nodes.Name | nodes.Const):
+        return None  # an attribute has another value in another object
     origins = facts.origins(node)
-    truths = {
-        bool(o.node.value)
-        if isinstance(o, Expression) and isinstance(o.node, nodes.Const)
-        else None
+    values = {
+        o.node.value if isinstance(o, Expression) and isinstance(o.node, nodes.Const) else None
         for o in origins
     }
-    return truths.pop() if len(truths) == 1 else None
+    value = values.pop() if len(values) == 1 else None
+    return value if isinstance(value, bool) else None
 
 
 def is_scaled(training: Training, backward: Event) -> bool:

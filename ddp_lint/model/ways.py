@@ -129,6 +129,7 @@ class Walker:
         self._assigned: dict[int, tuple[Node, ...]] = {}
         self._frames: dict[tuple[object, ...], Frame] = {}
         self._events: dict[tuple[int, int], Event] = {}
+        self._made: dict[int, bool] = {}
 
     def ways(self, loop: Node, unit: Unit) -> tuple[Way, ...]:
         """Every way through one iteration of ``loop``, which stands in ``unit``."""
@@ -176,8 +177,11 @@ class Walker:
         """Whether this program has an object on which a method can run; true of functions."""
         if unit.owner is None or not self.instantiated:
             return True
-        below = [unit.owner, *self.graph.values.all_below(unit.owner)]
-        return any(id(cls) in self.instantiated for cls in below)
+        known = self._made.get(id(unit.owner))
+        if known is None:
+            below = [unit.owner, *self.graph.values.all_below(unit.owner)]
+            known = self._made[id(unit.owner)] = any(id(c) in self.instantiated for c in below)
+        return known
 
     # -- statements -------------------------------------------------------------------------
 

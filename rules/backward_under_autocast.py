@@ -62,8 +62,8 @@ from ddp_lint.rule import Findings, rule
 def check(program: Program) -> Findings:
     for backward in program.cast_backwards:
         yield backward.finding(
-            f"`{backward.text}` runs inside the autocast region: no effect on torch's own modules, "
-            "but custom autograd functions compute in the wrong type; dedent it",
+            f"`{backward.text}` runs inside the autocast region: torch's own modules do not care, "
+            "custom autograd functions compute in the wrong type; dedent it",
             related=backward.chain,
             fix=backward.fix,
         )

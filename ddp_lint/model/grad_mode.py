@@ -21,8 +21,8 @@ from ddp_lint.model.origins import (
     Result,
     Type,
 )
-from ddp_lint.model.torch_api import NO_GRAD
-from ddp_lint.model.tree import Node, dotted
+from ddp_lint.model.torch_api import EXTERNAL, NO_GRAD
+from ddp_lint.model.tree import Node, dotted, precedes
 
 Mode = Literal["on", "off", "unknown"]
 
@@ -70,6 +70,12 @@ class GradMode:
             mode = self.of_context(context)
             if mode is not None:
                 return mode
+        for call in unit.calls:
+            entered = getattr(call.func, "attrname", "") == "enter_context" and call.args
+            if entered and precedes(call, node):
+                mode = self.of_context(call.args[0])
+                if mode is not None:
+                    return mode
         for decorator in unit.decorators:
             mode = self._of_decorator(decorator)
             if mode is not None:
@@ -128,7 +134,8 @@ class GradMode:
                 return "unknown"
             case Made(name=name) | Folder(name=name):
                 last = name.rpartition(".")[2]
-                return "unknown" if "grad" in last or "inference" in last else None
+                told = name.partition(".")[0] in EXTERNAL  # others may do anything
+                return None if told and not ("grad" in last or "inference" in last) else "unknown"
             case Result(of=Member(name=name, of=owner)) | Member(name=name, of=owner):
                 if name in _OTHER_METHODS or isinstance(owner, Made | Api):
                     return None

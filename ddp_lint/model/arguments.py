@@ -17,7 +17,7 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import conditions
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Expression, Made, Member, Origin, Origins, Param, Result
-from ddp_lint.model.tree import Node, position
+from ddp_lint.model.tree import Node, elements, entries, position
 
 _DEEPEST = 6
 
@@ -138,8 +138,8 @@ class Calls:
             passed.complete = False
             return passed
         match origin:
-            case Expression(node=nodes.Dict(items=items)):
-                for key, value in items:
+            case Expression(node=nodes.Dict() as display):
+                for key, value in entries(display):
                     if isinstance(key, nodes.DictUnpack):
                         passed.merge(self.entries(value, depth + 1, context))
                     elif isinstance(key, nodes.Const):
@@ -155,7 +155,7 @@ class Calls:
                 self._keywords(call, passed, depth, context)
             case Result(of=Member(of=base, name="copy")):
                 passed.merge(self._of_origin(base, depth + 1, context))
-            case Param(unit=unit, name=name) if unit.is_function and unit.node.args.kwarg == name:
+            case Param(unit=unit, name=name) if unit.is_function and unit.arguments.kwarg == name:
                 passed.merge(self._caught(unit, depth, context))
             case Expression(node=nodes.Const(value=None)):
                 pass
@@ -241,8 +241,8 @@ class Calls:
             return []
         found: list[Node] = []
         match origin:
-            case Expression(node=nodes.List(elts=elts) | nodes.Tuple(elts=elts)):
-                for element in elts:
+            case Expression(node=nodes.List() | nodes.Tuple() as display):
+                for element in elements(display):
                     if isinstance(element, nodes.Starred):
                         found.extend(self.elements_of(element.value, depth + 1))
                     else:

@@ -14,7 +14,7 @@ from ddp_lint.model.origins import Api, Expression, Instance, Item, Made, Member
 from ddp_lint.model.processes import is_alone
 from ddp_lint.model.story import Event, Story
 from ddp_lint.model.torch_api import BARRIERS, COLLECTIVES, INIT_GROUP, ROLES, SET_DEVICE
-from ddp_lint.model.tree import Node, dotted, position, source, walk
+from ddp_lint.model.tree import Node, dotted, elements, follows, position, source, walk
 
 _GLOBAL_CALLS = frozenset(
     {"torch.distributed.get_rank", "torch.distributed.distributed_c10d.get_rank"}
@@ -78,7 +78,7 @@ class RankAsDevice(Spot):
 
 def ranks_as_devices(facts: Facts) -> Iterator[RankAsDevice]:
     """The first use of each global rank as a device."""
-    found: dict[int, list[tuple[Node, Node, Node]]] = {}
+    found: dict[int, list[tuple[nodes.Call, Node, Node]]] = {}
     for call, _ in facts.calls:
         for sink in _sinks(facts, call):
             origin = _global_rank(facts, sink, 0)
@@ -115,7 +115,7 @@ def _sinks(facts: Facts, call: nodes.Call) -> Iterator[Node]:
     elif any(ROLES.get(name) == "ddp" for name in names):
         ids = named.get("device_ids") or (call.args[1] if len(call.args) > 1 else None)
         if isinstance(ids, nodes.List | nodes.Tuple):
-            yield from ids.elts
+            yield from elements(ids)
         elif ids is not None:
             yield from _listed(facts, ids)
     elif isinstance(func, nodes.Attribute) and func.attrname in ("to", "cuda") and call.args:
@@ -128,7 +128,7 @@ def _sinks(facts: Facts, call: nodes.Call) -> Iterator[Node]:
 def _listed(facts: Facts, node: Node) -> Iterator[Node]:
     for value in _values_of(facts, node):
         if isinstance(value, nodes.List | nodes.Tuple):
-            yield from value.elts
+            yield from elements(value)
 
 
 def _values_of(facts: Facts, node: Node, depth: int = 0) -> Iterator[Node]:
@@ -148,9 +148,9 @@ def _values_of(facts: Facts, node: Node, depth: int = 0) -> Iterator[Node]:
 def _indices(node: Node, bare: bool = True) -> Iterator[Node]:
     """The index within ``f"cuda:{rank}"`` and the like; the value itself where it is one."""
     if isinstance(node, nodes.JoinedStr):
-        values = node.values
-        if len(values) == 2 and getattr(values[0], "value", None) == "cuda:":
-            yield values[1].value
+        match node.values:
+            case [nodes.Const(value="cuda:"), nodes.FormattedValue(value=index)]:
+                yield index
     elif isinstance(node, nodes.BinOp) and node.op in ("+", "%"):
         left = getattr(node.left, "value", None)
         if isinstance(left, str) and left.startswith("cuda:"):
@@ -272,7 +272,7 @@ class UnplacedGroup(Spot):
         group, choice = self.node.parent, self.choice.parent
         if not isinstance(group, nodes.Expr) or not isinstance(choice, nodes.Expr):
             return None
-        if group.parent is not choice.parent or group.next_sibling() is not choice:
+        if group.parent is not choice.parent or not follows(choice, group):
             return None
         file = self.facts.values.module_of(choice).source
         line, end = choice.fromlineno, choice.end_lineno or choice.fromlineno

@@ -26,7 +26,7 @@ from ddp_lint.model.origins import (
     Origins,
     Result,
 )
-from ddp_lint.model.tree import Node, statement, walk_scope
+from ddp_lint.model.tree import Node, elements, statement, walk_scope
 from ddp_lint.model.values import argument_for
 
 _DEEPEST = 12
@@ -232,7 +232,7 @@ class Drawing:
     def _part(self, value: Node, index: int) -> list[Behind]:
         """One element of what is unpacked."""
         if isinstance(value, nodes.Tuple | nodes.List):
-            return [Behind(value.elts[index])] if index < len(value.elts) else []
+            return [Behind(elements(value)[index])] if index < len(value.elts) else []
         if not isinstance(value, nodes.Call):
             return []
         if isinstance(value.func, nodes.Attribute) and value.func.attrname in _PREPARING:
@@ -241,7 +241,7 @@ class Drawing:
         for unit, given in self.returned(value):
             if not isinstance(given, nodes.Tuple) or index >= len(given.elts):
                 return []
-            found.append(Behind(given.elts[index], unit, value, enters=True))
+            found.append(Behind(elements(given)[index], unit, value, enters=True))
         return found
 
     def returned(self, call: nodes.Call) -> list[tuple[Unit, Node]]:
@@ -354,7 +354,7 @@ class _Search:
         own: Loops = [(loop, unit) for loop in loops_around(at) if loop is not at]
         if callers and callers[0][0] is unit:
             return [*own, *self._loops_outside(callers[0][1], callers[1:])]
-        return self.facts.steps.loops_outside(at, unit)
+        return [*self.facts.steps.loops_outside(at, unit)]
 
     def _base_calls(self, cls: Class) -> Iterator[tuple[Unit, nodes.Call]]:
         """``super().__init__(...)`` of a class of loaders."""
@@ -370,7 +370,7 @@ class _Search:
     def _generated(self, unit: Unit, call: nodes.Call, way: _Way) -> Iterator[Draw]:
         """A generator: the loops in it that go through a loader and yield."""
         for loop, iterable in _yielding(unit):
-            inner = [(around, unit) for around in loops_around(loop)]
+            inner: Loops = [(around, unit) for around in loops_around(loop)]
             for draw in self.expression(iterable, replace(way, at=loop).entering(unit, call)):
                 own = draw.at is loop
                 start = replace(
@@ -411,7 +411,7 @@ def _yielding(unit: Unit) -> Iterator[tuple[Node, Node]]:
         ):
             yield loop, loop.iter
     for node in unit.yields:
-        if isinstance(node, nodes.YieldFrom):
+        if isinstance(node, nodes.YieldFrom) and node.value is not None:
             yield statement(node), node.value
     for call in unit.calls:
         if isinstance(call.func, nodes.Name) and call.func.name == "next" and call.args:

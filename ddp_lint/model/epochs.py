@@ -205,7 +205,9 @@ class EpochLoop(Spot):
     @property
     def fix(self) -> Fix | None:
         """Tell the sampler at the start of the body, where it can be named there."""
-        call = self.node.iter if isinstance(self.node, nodes.For) else None
+        if not isinstance(self.node, nodes.For):
+            return None
+        call = self.node.iter
         counts = isinstance(call, nodes.Call) and dotted(call.func).rpartition(".")[2] in (
             "range",
             "trange",
@@ -238,7 +240,7 @@ class EpochLoop(Spot):
                 return f"{name}{path}"
         return None
 
-    def _name_here(self, made: Node) -> str:
+    def _name_here(self, made: nodes.Call) -> str:
         name = name_of(made)
         at = self.facts.values.unit_of(made)
         if not name:
@@ -353,7 +355,7 @@ def turns_once(loop: Node) -> bool:
             return isinstance(argument, nodes.Const) and argument.value == 1
         if isinstance(call, nodes.List | nodes.Tuple):
             return len(call.elts) == 1
-    leaves = always_exits(loop.body)
+    leaves = always_exits(loop.body) if isinstance(loop, nodes.For | nodes.While) else None
     return leaves is not None and not isinstance(leaves, nodes.Continue)
 
 

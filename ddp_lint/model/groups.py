@@ -37,14 +37,15 @@ class OpenGroup(Spot):
             frame = frame.caller
         unit = frame.unit
         name = distributed_name(unit.module)
-        body = unit.node.body
-        if name is None or not isinstance(body, list) or not body:
+        if name is None or isinstance(unit.node, nodes.Lambda) or not unit.statements:
             return None
-        if isinstance(body[-1], nodes.Return | nodes.Raise) or unit.returns:
+        last = unit.statements[-1]
+        if isinstance(last, nodes.Return | nodes.Raise) or unit.returns:
             return None
-        if not unit.is_function and frame.caller is None and _guard_of(body[-1]):
-            body = body[-1].body
-        edit = self.facts.insert_after(body[-1], f"{name}.destroy_process_group()")
+        starts = not unit.is_function and frame.caller is None
+        if starts and isinstance(last, nodes.If) and "__name__" in last.test.as_string():
+            last = last.body[-1]
+        edit = self.facts.insert_after(last, f"{name}.destroy_process_group()")
         return Fix("Destroy the group at the end", (edit,), safe=False)
 
     def _does_more(self, frame: Frame) -> bool:
@@ -60,10 +61,6 @@ def _is_work(facts: Facts, call: nodes.Call) -> bool:
     return bool(facts.names(call) & (COLLECTIVES | DISTRIBUTED_MAKERS)) or (
         facts.steps.is_backward(call)
     )
-
-
-def _guard_of(node: Node) -> bool:
-    return isinstance(node, nodes.If) and "__name__" in node.test.as_string()
 
 
 def open_groups(facts: Facts) -> Iterator[OpenGroup]:

@@ -34,6 +34,7 @@ BATCH_SAMPLER = ("sampler", "batch_size", "drop_last")
 class Sampler(Spot):
     """A ``DistributedSampler``; ``context`` says by which calls its unit was entered."""
 
+    node: nodes.Call
     loading: Loading
     context: Context = ()
 
@@ -68,6 +69,7 @@ class Sampler(Spot):
 class Loader(Spot):
     """A ``DataLoader``: ``node`` is the call that makes it, in a unit entered by ``context``."""
 
+    node: nodes.Call
     loading: Loading
     context: Context = ()
 

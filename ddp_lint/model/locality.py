@@ -23,7 +23,7 @@ from ddp_lint.model.flow import reaching
 from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.modules import Binding
 from ddp_lint.model.torch_api import CLIPS, COLLECTIVES
-from ddp_lint.model.tree import Node, dotted, position, walk
+from ddp_lint.model.tree import Node, dotted, elements, entries, position, walk
 
 Local = Literal["local", "batch", "equal", "reduced"] | None
 
@@ -40,8 +40,8 @@ _PASSING = ("torch.", "math.", "numpy.", "builtins.")
 _MODULES = frozenset({"module", "ddp", "dp", "fsdp", "prepared module", "engine",
                       "lightning module"})  # fmt: skip
 #: What all ranks keep in step: they see the same gradients and count the same steps.
-_KEPT_EQUAL = _MODULES | {"optimizer", "scheduler", "own scheduler", "scaler", "native scaler", "ema",
-                          "prepared optimizer", "engine optimizer"}  # fmt: skip
+_KEPT_EQUAL = _MODULES | {"optimizer", "scheduler", "own scheduler", "scaler", "native scaler",
+                          "ema", "prepared optimizer", "engine optimizer"}  # fmt: skip
 _LOADERS = frozenset({"loader", "prepared loader", "engine loader"})
 #: What a helper outside the project is called that makes a value equal on all ranks.
 _REDUCING = re.compile(r"reduce|gather|broadcast|sync|average_over|mean_over|all_ranks", re.I)
@@ -81,9 +81,9 @@ class Locality:
             case nodes.Subscript():
                 return self.of(node.value, frame, depth + 1)
             case nodes.Tuple() | nodes.List():
-                return self._any(node.elts, frame, depth)
+                return self._any(elements(node), frame, depth)
             case nodes.Dict():
-                return self._any([value for _, value in node.items], frame, depth)
+                return self._any([value for _, value in entries(node)], frame, depth)
             case nodes.DictComp():
                 return self.of(node.value, frame, depth + 1)
             case nodes.ListComp() | nodes.GeneratorExp() | nodes.SetComp():

@@ -145,11 +145,13 @@ class Flow:
 
     def _is_meter(self, call: nodes.Call) -> bool:
         """``meter.update(...)`` of a class of the project that is no module or dataset."""
-        if getattr(call.func, "attrname", "") not in ("update", "add", "add_batch", "accumulate"):
+        func = call.func
+        adding = ("update", "add", "add_batch", "accumulate")
+        if not isinstance(func, nodes.Attribute) or func.attrname not in adding:
             return False
         return any(
             isinstance(o, Instance) and self.facts.roles.role(o) == ""
-            for o in self.facts.origins(call.func.expr)
+            for o in self.facts.origins(func.expr)
         )
 
     def _in_loop(self) -> None:
@@ -296,7 +298,7 @@ class Metrics:
             return []
         training = {id(loop.node) for loop in self.facts.steps.loops}
         training |= {id(n) for loop in self.facts.steps.loops for n, _ in loop.outer_loops}
-        found = []
+        found: list[ShareEvaluation] = []
         for unit in self.facts.units:
             for loop in unit.loops:
                 if not isinstance(loop, nodes.For) or id(loop) in training or self._trains(loop):
@@ -326,7 +328,8 @@ class Metrics:
         flow = Flow(self.facts, loop, unit)
         for draw in shared:
             loader = draw.source.loader
-            for sampler in loader.samplers or [None]:
+            samplers: list[Sampler | None] = [*loader.samplers] or [None]
+            for sampler in samplers:
                 yield ShareEvaluation(self.facts, loop, unit, loader, sampler, flow)
 
     def _deals_shares(self, loader: Loader) -> bool:

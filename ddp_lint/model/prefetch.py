@@ -79,9 +79,11 @@ class Losses:
     def _kept_back(self, loop: nodes.For, unit: Unit) -> Iterator[LostBatch]:
         inside = [n for n in _yields(unit) if any(is_within(n, one) for one in loop.body)]
         behind = [n for n in _yields(unit) if position(n) > position(loop) and n not in inside]
-        if len(inside) != 1 or not isinstance(inside[0].value, nodes.Name):
+        if len(inside) != 1:
             return
         given = inside[0]
+        if not isinstance(given.value, nodes.Name):
+            return
         name = given.value.name
         if not any(c for c in conditions(given) if is_within(c.test, loop)):
             return

@@ -51,8 +51,10 @@ from ddp_lint.model import (
     wrapping,
 )
 from ddp_lint.model.calls import Wiring
+from ddp_lint.model.epochs import EpochLoop
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.modules import Module
+from ddp_lint.model.sharding import Unsharded
 
 
 class Program:
@@ -94,7 +96,7 @@ class Program:
         return epochs.Epochs(self.loading)
 
     @property
-    def epoch_loops(self) -> list[epochs.EpochLoop]:
+    def epoch_loops(self) -> list[EpochLoop]:
         """Loops that go through a loader with a distributed sampler again and again."""
         return self.epochs.loops
 
@@ -109,7 +111,7 @@ class Program:
         return sharding.Sharding(self.loading, self.epochs)
 
     @cached_property
-    def unsharded_loaders(self) -> tuple[sharding.Unsharded, ...]:
+    def unsharded_loaders(self) -> tuple[Unsharded, ...]:
         """Loaders of distributed training that deal everything to every rank."""
         return tuple(self.sharding.unsharded())
 

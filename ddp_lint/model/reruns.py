@@ -15,9 +15,9 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import loops_around
 from ddp_lint.model.modules import Class, Unit
 from ddp_lint.model.origins import Instance, Origin
-from ddp_lint.model.tree import Node
+from ddp_lint.model.tree import Loop, Node
 
-Loops = list[tuple[Node, Unit]]
+Loops = list[tuple[Loop, Unit]]
 _MOST = 40
 
 

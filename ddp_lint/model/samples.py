@@ -41,6 +41,8 @@ _RANDOM = ("rand", "choice", "sample", "shuffle", "permutation")
 class Decode(SampleSpot):
     """An image or recording is decoded for a sample."""
 
+    node: nodes.Call
+
     @property
     def is_kept(self) -> bool:
         """Whether it is done once for each file and then kept, in memory or on disk."""
@@ -112,15 +114,16 @@ class Samples:
         self.facts = datasets.facts
 
     @cached_property
-    def _calls(self) -> list[SampleSpot]:
-        return [spot for spot in self.datasets.work if isinstance(spot.node, nodes.Call)]
+    def _calls(self) -> list[tuple[nodes.Call, SampleSpot]]:
+        work = self.datasets.work
+        return [(spot.node, spot) for spot in work if isinstance(spot.node, nodes.Call)]
 
     @cached_property
     def decodes(self) -> list[Decode]:
         return [
-            Decode(s.facts, s.node, s.unit, s.chain, s.owner, s.loader)
-            for s in self._calls
-            if self._is_decode(s.node)
+            Decode(s.facts, call, s.unit, s.chain, s.owner, s.loader)
+            for call, s in self._calls
+            if self._is_decode(call)
         ]
 
     def _is_decode(self, call: nodes.Call) -> bool:
@@ -156,9 +159,10 @@ class Samples:
             calls = [c for s in node.body for c in walk(s) if isinstance(c, nodes.Call)]
         elif isinstance(node, nodes.Call) and dotted(node.func) == "map" and len(node.args) == 2:
             function, iterable = node.args
-            if not isinstance(function, nodes.Lambda) or len(function.args.args or []) != 1:
+            named = function.args.args or [] if isinstance(function, nodes.Lambda) else []
+            if not isinstance(function, nodes.Lambda) or len(named) != 1:
                 return None
-            target = function.args.args[0]
+            target = named[0]
             calls = [c for c in walk(function.body) if isinstance(c, nodes.Call)]
         else:
             return None
@@ -187,9 +191,9 @@ class Samples:
     def filters(self) -> list[HeavyTransform]:
         """Blurs, warps and the like."""
         found = []
-        for spot in self._calls:
-            if self._is_filter(spot.node):
-                found.append(_heavy(spot, source(spot.node)))
+        for call, spot in self._calls:
+            if self._is_filter(call):
+                found.append(_heavy(spot, source(call)))
         return found
 
     def _is_filter(self, call: nodes.Call) -> bool:

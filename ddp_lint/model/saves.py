@@ -16,7 +16,7 @@ from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance, Made
 from ddp_lint.model.paths import Paths, is_on_node_disk
 from ddp_lint.model.processes import Place, has_one_node
-from ddp_lint.model.tree import Node, dotted, is_within, source, walk
+from ddp_lint.model.tree import Node, dotted, elements, entries, is_within, source, walk
 from ddp_lint.model.wrappers import bindings_of, inner_of, kind
 
 #: Where the object and the path stand among the arguments.
@@ -211,17 +211,18 @@ def parts(
     seen.add(id(node))
     match node:
         case nodes.Dict():
-            for _, value in node.items:
+            for _, value in entries(node):
                 yield from parts(facts, value, seen, depth + 1)
         case nodes.List() | nodes.Tuple():
-            for element in node.elts:
+            for element in elements(node):
                 yield from parts(facts, element, seen, depth + 1)
         case nodes.IfExp():
             yield from parts(facts, node.body, seen, depth + 1)
             yield from parts(facts, node.orelse, seen, depth + 1)
         case nodes.DictComp():
-            if _keeps_names(node):
-                yield from parts(facts, node.generators[0].iter.func.expr, seen, depth + 1)
+            renamed = _same_names(node)
+            if renamed is not None:
+                yield from parts(facts, renamed, seen, depth + 1)
             else:
                 yield node
         case nodes.Name():
@@ -279,8 +280,8 @@ def _parts_of_call(facts: Facts, node: nodes.Call, seen: set[int], depth: int) -
             yield from parts(facts, given, seen, depth + 1)
         return
     if name == "copy" or name == "deepcopy":
-        inside = node.args[:1] or [getattr(node.func, "expr", None)]
-        yield from parts(facts, inside[0], seen, depth + 1)
+        inside = node.args[0] if node.args else getattr(node.func, "expr", None)
+        yield from parts(facts, inside, seen, depth + 1)
         return
     entered = [u for u in facts.graph.targets_of(node) if u.is_function and u.name != "__init__"]
     if not entered or name == "state_dict":
@@ -292,11 +293,11 @@ def _parts_of_call(facts: Facts, node: nodes.Call, seen: set[int], depth: int) -
             yield from parts(facts, value, seen, depth + 1)
 
 
-def _keeps_names(node: nodes.DictComp) -> bool:
-    """``{k: f(v) for k, v in d.items()}``."""
+def _same_names(node: nodes.DictComp) -> Node | None:
+    """The dictionary whose names this one has: ``d`` of ``{k: f(v) for k, v in d.items()}``."""
     generator = node.generators[0]
     items = generator.iter
-    return (
+    if (
         isinstance(items, nodes.Call)
         and isinstance(items.func, nodes.Attribute)
         and items.func.attrname == "items"
@@ -304,7 +305,9 @@ def _keeps_names(node: nodes.DictComp) -> bool:
         and isinstance(generator.target, nodes.Tuple)
         and isinstance(generator.target.elts[0], nodes.AssignName)
         and generator.target.elts[0].name == node.key.name
-    )
+    ):
+        return items.func.expr
+    return None
 
 
 def holds_state(facts: Facts, part: Node) -> bool:

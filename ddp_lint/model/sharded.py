@@ -12,7 +12,7 @@ from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, called_name
 from ddp_lint.model.guards import Audience
 from ddp_lint.model.processes import Place, test_text
-from ddp_lint.model.tree import Node, position, source, statement, walk
+from ddp_lint.model.tree import Node, position, statement, walk
 from ddp_lint.model.wrappers import inner_of, is_narrowed, wrappings
 
 _CHECKPOINT = "torch.distributed.checkpoint."
@@ -46,6 +46,7 @@ _FSDP = frozenset({"fsdp"})
 class ShardedSave(Place):
     """A call for a save that waits until all ranks make it."""
 
+    node: nodes.Call
     framework: str
 
     @cached_property

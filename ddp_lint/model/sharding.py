@@ -147,7 +147,7 @@ class Sharding:
     def _wrap_of(self, feed: Feed) -> Node | None:
         """Where the model that the loop trains is wrapped; None where it is not."""
         for happening in feed.loop.calls:
-            called = _called(happening.node)
+            called = _called(happening.call)
             for origin in wrappings(self.facts, called, _KINDS):
                 return _made_at(origin)
             if self._sharded_in_place:
@@ -252,7 +252,7 @@ class Sharding:
                 values = {str(self.facts.guards.value(part, rank)) for rank in RANKS}
                 if len(values) > 1 and str(UNKNOWN) not in values:
                     return True
-        behind = [
+        behind: list[Node] = [
             call
             for origin in self.facts.origins(node)
             for part in inner(origin)
@@ -280,17 +280,17 @@ def _names_rank(node: Node) -> bool:
     return any(isinstance(n, str) and len(n) < 40 and _RANKS.search(n) for n in names)
 
 
-def _called(call: Node) -> Node:
+def _called(call: nodes.Call) -> Node:
     """What a call runs: ``model`` of ``model(x)`` and of ``model.forward(x)``."""
-    func: Node = call.func
+    func = call.func
     if isinstance(func, nodes.Attribute) and func.attrname in ("forward", "backward"):
         return func.expr
     return func
 
 
 def _made_at(origin: Origin) -> Node:
-    at = origin
-    while not isinstance(getattr(at, "call", None), nodes.Call):
-        at = at.of  # type: ignore[union-attr]
-    call: Node = at.call  # type: ignore[union-attr]
-    return call
+    return next(
+        call
+        for part in inner(origin)
+        if isinstance(call := getattr(part, "call", None), nodes.Call)
+    )

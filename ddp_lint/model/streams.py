@@ -18,7 +18,7 @@ from ddp_lint.model.flow import conditions, exclusive
 from ddp_lint.model.modules import Class, Unit
 from ddp_lint.model.origins import Made
 from ddp_lint.model.reruns import Reruns
-from ddp_lint.model.tree import Node, dotted, is_within, position, source, statement, walk
+from ddp_lint.model.tree import Loop, Node, dotted, is_within, position, source, statement, walk
 
 STREAMS = frozenset({"torch.cuda.Stream", "torch.Stream", "torch.cuda.streams.Stream"})
 _ENTERING = frozenset({"torch.cuda.stream", "torch.cuda.StreamContext"})
@@ -59,8 +59,8 @@ class Prefetcher:
     # -- what keeps them apart --------------------------------------------------------------
 
     @property
-    def too_early(self) -> Iterator[tuple[Node, Region]]:
-        """Hand-overs of a batch whose copy nobody has waited for."""
+    def too_early(self) -> Iterator[tuple[Node, Node, Region]]:
+        """Hand-overs of a batch whose copy nobody has waited for, and what they hand over."""
         order = {
             id(node): index for index, (node, _) in reversed(list(enumerate(self.happenings)))
         }
@@ -78,7 +78,7 @@ class Prefetcher:
                 else:
                     waited = bool(waits)
                 if not waited:
-                    yield node, region
+                    yield node, given, region
                 break
 
     def _given(self, node: Node, unit: Unit) -> Node | None:
@@ -230,7 +230,8 @@ class LostTensor(Spot):
 
     @property
     def name(self) -> str:
-        return source(statement(self.node).targets[0])
+        at = statement(self.node)
+        return source(at.targets[0]) if isinstance(at, nodes.Assign) else ""
 
     @property
     def fix(self) -> Fix | None:
@@ -249,8 +250,7 @@ class SideStreams:
 
     def early(self) -> Iterator[EarlyHandOver]:
         for prefetcher in self._prefetchers:
-            for node, region in prefetcher.too_early:
-                given = node.value
+            for node, given, region in prefetcher.too_early:
                 yield EarlyHandOver(self.facts, statement(node), given, region)
 
     def unkept(self) -> Iterator[UnkeptMemory]:
@@ -432,7 +432,7 @@ def repeated_streams(facts: Facts, reruns: Reruns) -> Iterator[RepeatedStream]:
                 break
 
 
-def _encloses_a_loop(loop: Node) -> bool:
+def _encloses_a_loop(loop: Loop) -> bool:
     return any(
         isinstance(part, nodes.For | nodes.While) for one in loop.body for part in walk(one)
     )

@@ -16,7 +16,7 @@ from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Expression, Made, Origin
 from ddp_lint.model.placing import is_cpu
 from ddp_lint.model.steps import Happening
-from ddp_lint.model.tree import Node, dotted, walk
+from ddp_lint.model.tree import Node, dotted, elements, walk
 from ddp_lint.model.values import argument_for
 
 _WRAPPING = frozenset({"enumerate", "tqdm", "iter"})
@@ -26,6 +26,7 @@ _WRAPPING = frozenset({"enumerate", "tqdm", "iter"})
 class Transfer(Spot):
     """The first move of a batch whose loader does not fit it; ``others`` are those after it."""
 
+    node: nodes.Call
     loader: Loader
     pinned: bool
     others: tuple[nodes.Call, ...]
@@ -131,6 +132,7 @@ class Transfers:
             call = happening.node
             if not isinstance(call, nodes.Call) or id(call) in found or not self._is_move(call):
                 continue
+            assert isinstance(call.func, nodes.Attribute)
             receiver = call.func.expr
             if isinstance(receiver, nodes.Name) and receiver.name == whole:
                 continue  # a batch of a type of its own, perhaps, which moves its own way
@@ -210,8 +212,8 @@ def _root(node: Node) -> str:
                 at = expr
             case nodes.Call(func=nodes.Name(name="zip" | "enumerate"), args=[first, *_]):
                 at = first
-            case nodes.Tuple(elts=[first, *_]) | nodes.List(elts=[first, *_]):
-                at = first
+            case nodes.Tuple() | nodes.List() if at.elts:
+                at = elements(at)[0]
             case _:
                 return ""
     return ""
@@ -221,9 +223,10 @@ def _asks(call: nodes.Call) -> bool | None:
     """Whether a move is asked not to block; None where it cannot be told."""
     given = next((k.value for k in call.keywords if k.arg == "non_blocking"), None)
     if given is None:
-        index = 1 if call.func.attrname == "cuda" else 2
+        name = getattr(call.func, "attrname", "")
+        index = 1 if name == "cuda" else 2
         given = call.args[index] if index < len(call.args) else None
-        if given is None and call.func.attrname == "to" and len(call.args) == 2:
+        if given is None and name == "to" and len(call.args) == 2:
             second = call.args[1]
             given = second if isinstance(second, nodes.Const) else None
     if given is None:

@@ -11,6 +11,7 @@ import ast
 import gc
 import warnings
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TypeAlias, cast
 
 from astroid import nodes
@@ -108,6 +109,15 @@ def position(node: Node) -> tuple[int, int]:
 def precedes(first: Node, second: Node) -> bool:
     """Whether ``first`` begins earlier in the source text."""
     return position(first) < position(second)
+
+
+def follows(second: Node, first: Node) -> bool:
+    """Whether ``second`` is the next statement of the block of ``first``."""
+    for part in ("body", "orelse", "finalbody"):
+        block = getattr(first.parent, part, None)
+        if isinstance(block, list) and any(one is first for one in block):
+            return any(a is first and b is second for a, b in pairwise(block))
+    return False
 
 
 def is_within(node: Node, outer: Node) -> bool:

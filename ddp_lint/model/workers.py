@@ -281,15 +281,16 @@ def starved(epochs: Epochs, samples: Samples) -> Iterator[Starved]:
 def _is_on_gpu(facts: Facts, feed: Feed) -> bool:
     """Whether the loop moves something to a device that is not certainly the CPU."""
     for happening in feed.loop.calls:
-        func = happening.node.func
-        if not isinstance(func, nodes.Attribute) or facts.graph.targets_of(happening.node):
+        call = happening.call
+        func = call.func
+        if not isinstance(func, nodes.Attribute) or facts.graph.targets_of(call):
             continue
         if func.attrname == "cuda":
             return True
-        if func.attrname == "to" and happening.node.args:
-            target = happening.node.args[0]
+        if func.attrname == "to" and call.args:
+            target = call.args[0]
             is_type = dotted(target).startswith("torch.") or dotted(target).endswith("dtype")
-            if not is_type and not facts.tensors.on_host(happening.node):
+            if not is_type and not facts.tensors.on_host(call):
                 return True
     return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ddp_lint.model import Program
+from ddp_lint.model.tree import position
 from tests.model.programs import program_of
 
 HEAD = """\
@@ -25,7 +26,7 @@ def drawn(program: Program) -> list[tuple[str, bool, list[int]]]:
         (
             feed.loader.name,
             feed.draw.source.owned,
-            [node.lineno - HEAD.count("\n") for node, _ in feed.draw.loops],
+            [position(node)[0] - HEAD.count("\n") for node, _ in feed.draw.loops],
         )
         for feed in program.epochs.feeds
     ]

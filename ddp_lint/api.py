@@ -16,7 +16,7 @@ from ddp_lint.registry import all_rules
 from ddp_lint.report import Run
 from ddp_lint.rule import Rule
 from ddp_lint.settings import Configurations, FailOn, Names, Settings, check_codes
-from ddp_lint.sources import Project, SourceFile
+from ddp_lint.sources import Project, SourceFile, Words
 from ddp_lint.syntax import SyntaxCheck, check_syntax
 
 #: Below that many files a second process costs more than it brings.
@@ -106,11 +106,29 @@ class Linter:
         )
         return project if kept == project.targets else replace(project, targets=kept)
 
+    def with_words(self, project: Project) -> Project:
+        """The project with what the settings of its files say about its own helpers.
+
+        All of its files, not only those to be linted: what a name means in a program may not
+        depend on which of its files somebody asks about.
+        """
+        found = {
+            id(settings): settings
+            for source in project.files.values()
+            if (settings := self.settings_of(source.path, project.root))
+        }
+        words = Words(
+            guards=_last_parts(one.guards for one in found.values()),
+            samplers=_last_parts(one.samplers for one in found.values()),
+            loggers=_last_parts(one.loggers for one in found.values()),
+            scaler_wrappers=_last_parts(one.scaler_wrappers for one in found.values()),
+        )
+        return project if words == project.words else replace(project, words=words)
+
     def to_lint(self, found: Found) -> list[Project]:
         """The projects of ``found`` in which settings leave something to lint."""
-        return [
-            project for project in map(self.without_excluded, found.projects) if project.targets
-        ]
+        wanted = [self.without_excluded(project) for project in found.projects]
+        return [self.with_words(project) for project in wanted if project.targets]
 
     def rules_for(self, project: Project) -> list[Rule]:
         """The rules that some target wants."""
@@ -127,7 +145,8 @@ class Linter:
 
     def findings(self, project: Project) -> tuple[Finding, ...]:
         """What is to be reported of ``project``: what ``--fix`` asks again after each round."""
-        return self.report(project, analyse(project, self.rules_for(project)))[0]
+        outcome = analyse(self.with_words(project), self.rules_for(project))
+        return self.report(project, outcome)[0]
 
     def report(self, project: Project, outcome: Outcome) -> tuple[tuple[Finding, ...], int]:
         """The findings that settings and noqa leave, and how many noqa took away."""
@@ -209,6 +228,11 @@ def _analyse_all(linter: Linter, projects: Sequence[Project]) -> Iterable[Outcom
     jobs = min(linter.options.jobs or os.cpu_count() or 1, len(projects))
     files = sum(len(project.files) for project in projects)
     if jobs > 1 and (linter.options.jobs or files >= _WORTH_A_PROCESS):
+
+
+def _last_parts(lists: Iterable[Names]) -> frozenset[str]:
+    """``pkg.utils.is_first`` and ``is_first`` mean the same helper."""
+    return frozenset(name.rpartition(".")[2] for names in lists for name in names)
         from concurrent.futures import ProcessPoolExecutor  # slow to import, seldom wanted
 
         with ProcessPoolExecutor(jobs) as pool:

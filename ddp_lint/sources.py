@@ -116,6 +116,22 @@ class SourceFile:
         return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
 
 
+@dataclass(frozen=True)
+class Words:
+    """What a project calls its own helpers: names whose meaning nothing in their text tells.
+
+    ``guards`` are functions, attributes and decorators that are true, or run, on the first rank
+    only.  ``samplers`` are classes that deal each rank its share.  ``loggers`` are functions,
+    classes and objects that print on one rank only.  ``scaler_wrappers`` are classes that scale,
+    unscale, clip and step by themselves.  Each is the last part of the name.
+    """
+
+    guards: frozenset[str] = frozenset()
+    samplers: frozenset[str] = frozenset()
+    loggers: frozenset[str] = frozenset()
+    scaler_wrappers: frozenset[str] = frozenset()
+
+
 @dataclass(eq=False)
 class Project:
     """Everything that can be part of one program, and which of it is to be linted.
@@ -127,3 +143,4 @@ class Project:
     root: Path
     files: Mapping[str, SourceFile]
     targets: frozenset[str] = field(default_factory=frozenset)
+    words: Words = Words()

@@ -23,7 +23,7 @@ from ddp_lint.model.frames import Frame
 from ddp_lint.model.guards import RANKS, Audience
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.processes import test_text
-from ddp_lint.model.torch_api import INIT_GROUP, MAIN_DECORATORS
+from ddp_lint.model.torch_api import INIT_GROUP
 from ddp_lint.model.tree import Node, dotted, source, walk, walk_scope
 from ddp_lint.model.wrappers import bindings_of
 
@@ -163,8 +163,8 @@ def _here(facts: Facts, call: nodes.Call, only: Audience | None) -> Audience:
 def _decorated(facts: Facts, unit: Unit) -> Audience | None:
     """Who runs a function by its decorator alone."""
     for decorator, name in zip(unit.decorators, unit.decorator_names, strict=True):
-        if name in MAIN_DECORATORS:
-            kind = MAIN_DECORATORS[name]
+        kind = facts.guards.kind_of_decorator(name)
+        if kind is not None:
             return Audience(tuple(bool(rank.number(kind)) for rank in RANKS), decorator)
     return None
 

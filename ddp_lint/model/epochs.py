@@ -313,7 +313,7 @@ class Epochs:
         match origin:
             case Expression():
                 return False
-            case Made(call=call) if call is sampler.node:
+            case Made(call=call) | Instance(call=call) if call is sampler.node:
                 return True
             case Made(call=call):
                 role = self.facts.roles.role(origin)

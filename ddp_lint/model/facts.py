@@ -42,6 +42,7 @@ class Facts:
 
     def __init__(self, wiring: Wiring, roots: list[Module]) -> None:
         self.values = wiring.values
+        self.words = wiring.values.codebase.project.words
         self.graph = CallGraph(wiring, roots)
         self.roles = Roles(self.graph)
         self.guards = Guards(self.graph)

@@ -169,6 +169,7 @@ class Guards:
 
     def __init__(self, graph: CallGraph) -> None:
         self.graph = graph
+        self._words = graph.values.codebase.project.words
         self._truths: dict[tuple[int, int], Any] = {}
         self._busy: set[tuple[int, int]] = set()
         self._units: dict[int, Audience] = {}
@@ -273,7 +274,14 @@ class Guards:
             left = right
         return True
 
+    def kind_of_decorator(self, name: str) -> str | None:
+        """Who runs what such a decorator is put on, as ``Rank.number`` has it; None: it is no
+        guard."""
+        return "main" if name in self._words.guards else MAIN_DECORATORS.get(name)
+
     def _named(self, node: Node, rank: Rank) -> Any:
+        if _last_name(node) in self._words.guards:
+            return rank.number("main")
         if isinstance(node, nodes.Call):
             entered = self.graph.targets_of(node)
             if len(entered) == 1 and entered[0].returns and not _makes_object(entered[0]):
@@ -380,6 +388,8 @@ class Guards:
     def _hint(self, name: str, rank: Rank) -> Any:
         """What a name says where nothing else tells: enough to stay silent, or to be sure of
         names that mean one thing in this field."""
+        if name in self._words.guards:
+            return rank.number("main")
         lower = name.lower().lstrip("_")
         for table in (RANK_NAMES, _GPU_NAMES, MAIN_NAMES):
             if lower in table:
@@ -443,9 +453,8 @@ class Guards:
         everyone: Audience = Audience((True,) * len(RANKS))
         self._units[id(unit)] = everyone  # a recursive call adds nothing
         found = self._from_sites(unit)
-        kind = next(
-            (MAIN_DECORATORS[n] for n in unit.decorator_names if n in MAIN_DECORATORS), None
-        )
+        kinds = (self.kind_of_decorator(name) for name in unit.decorator_names)
+        kind = next((kind for kind in kinds if kind is not None), None)
         if kind is not None:
             only = tuple(bool(rank.number(kind)) for rank in RANKS)
             found = Audience(

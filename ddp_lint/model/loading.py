@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ from astroid import nodes
 
 from ddp_lint.model.arguments import Arguments, Calls, Context
 from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import (
     Expression,
     Instance,
@@ -21,6 +22,8 @@ from ddp_lint.model.origins import (
 from ddp_lint.model.torch_api import ROLES
 from ddp_lint.model.tree import Node, ancestors, source
 
+#: The names of ``DistributedSampler``.
+SAMPLERS = frozenset(name for name, role in ROLES.items() if role == "distributed sampler")
 _LOADERS = frozenset(name for name, role in ROLES.items() if role == "loader")
 
 #: The positional parameters of what this module reads.
@@ -32,25 +35,51 @@ BATCH_SAMPLER = ("sampler", "batch_size", "drop_last")
 
 @dataclass(frozen=True)
 class Sampler(Spot):
-    """A ``DistributedSampler``; ``context`` says by which calls its unit was entered."""
+    """A ``DistributedSampler``; ``context`` says by which calls its unit was entered.
+
+    ``own`` is what the project makes in its place, of a class that the settings name.
+    """
 
     node: nodes.Call
     loading: Loading
     context: Context = ()
+    own: Made | Instance | None = None
 
     @property
     def arguments(self) -> Arguments:
-        return self.loading.calls.arguments(self.node, SAMPLER, self.context)
+        parameters = SAMPLER if self.own is None else self._parameters
+        return self.loading.calls.arguments(self.node, parameters, self.context)
+
+    @property
+    def _parameters(self) -> Iterable[str]:
+        maker = self._method("__init__")
+        return maker.positional_parameters[1:] if maker is not None else ("dataset",)
+
+    def _method(self, name: str) -> Unit | None:
+        """A method of the project's own sampler, where its class is in sight."""
+        if not isinstance(self.own, Instance):
+            return None
+        mro = self.facts.values.mro(self.own.cls)
+        return next((cls.methods[name] for cls in mro if name in cls.methods), None)
 
     @property
     def shuffles(self) -> bool | None:
         """None where it cannot be told."""
+        if self.own is not None and self._method("set_epoch") is None:
+            return None  # whoever shuffles there asks nobody for the epoch
+        given = self.arguments.given("shuffle")
+        if self.own is not None and not given:
+            maker = self._method("__init__")
+            default = maker.default_of("shuffle") if maker is not None else None
+            return self.loading.truth([default]) if default is not None else None
         if self.arguments.absent("shuffle"):
             return True
-        return self.loading.truth(self.arguments.given("shuffle"), self.context)
+        return self.loading.truth(given, self.context)
 
     @property
     def drops_last(self) -> bool | None:
+        if self.own is not None:
+            return None  # how it makes shares equal is its own affair
         if self.arguments.absent("drop_last"):
             return False
         return self.loading.truth(self.arguments.given("drop_last"), self.context)
@@ -136,9 +165,11 @@ class Loading:
         key = id(call), context
         return self._loaders.setdefault(key, Loader(self.facts, call, self, context))
 
-    def sampler(self, call: nodes.Call, context: Context = ()) -> Sampler:
+    def sampler(
+        self, call: nodes.Call, context: Context = (), own: Made | Instance | None = None
+    ) -> Sampler:
         key = id(call), context
-        return self._samplers.setdefault(key, Sampler(self.facts, call, self, context))
+        return self._samplers.setdefault(key, Sampler(self.facts, call, self, context, own))
 
     @cached_property
     def loaders(self) -> list[Loader]:
@@ -154,6 +185,9 @@ class Loading:
             return
         given: list[Node] = []
         match origin:
+            case Made() | Instance(call=nodes.Call()) if self._is_own_sampler(origin):
+                assert isinstance(origin.call, nodes.Call)
+                yield self.sampler(origin.call, context, origin)
             case Made(call=call):
                 role = self.facts.roles.role(origin)
                 if role == "distributed sampler":
@@ -165,6 +199,9 @@ class Loading:
                     given = [*call.args, *(k.value for k in call.keywords)]
         for argument in given:
             yield from self.samplers_of(argument, context, depth + 1)
+
+    def _is_own_sampler(self, origin: Made | Instance) -> bool:
+        return self.facts.roles.is_called(origin, self.facts.words.samplers)
 
     # -- small questions --------------------------------------------------------------------
 

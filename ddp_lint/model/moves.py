@@ -15,7 +15,7 @@ from astroid import nodes
 
 from ddp_lint.model.backpropagated import loss_of
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.modules import Module, Unit
+from ddp_lint.model.modules import Module, Unit, method_around
 from ddp_lint.model.origins import (
     Code,
     Expression,
@@ -87,6 +87,7 @@ class Moves:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
+        self._wrappers = facts.words.scaler_wrappers
         self._of: dict[int, tuple[Move, ...]] = {}
         self._kinds: dict[int, frozenset[Kind]] = {}
         self._stepped: dict[str, frozenset[str]] = {}
@@ -105,6 +106,8 @@ class Moves:
         if known is not None:
             return known
         self._kinds[id(unit)] = frozenset()
+        if self._is_of_wrapper(unit):
+            return self._kinds[id(unit)]
         found: set[Kind] = set()
         for call in self._telling(unit):
             found.update(move.kind for move in self.of(call))
@@ -120,7 +123,7 @@ class Moves:
 
     def _telling(self, unit: Unit) -> Iterable[nodes.Call]:
         """The calls of a unit that may be moves, whatever program it is in."""
-        if self.facts.steps.has_steppers:
+        if self.facts.steps.has_steppers or self._wrappers:
             return unit.calls
         known = _TELLING.get(unit)
         if known is None:
@@ -156,6 +159,9 @@ class Moves:
     def _read_call(self, call: nodes.Call) -> Iterator[Move]:
         func = call.func
         name = getattr(func, "attrname", getattr(func, "name", ""))
+        if isinstance(func, nodes.Attribute) and self._is_wrapper(func.expr):
+            yield from _read_wrapper(call, name, func.expr)
+            return
         if isinstance(func, nodes.Name) or name not in _METHODS:
             yield from self._read_function(call, name)
             return
@@ -210,8 +216,9 @@ class Moves:
         if names & (CLIPS | _OTHER_CLIPS):
             yield from self._torch_clip(call)
         elif self._is_native_scaler(call):
-            yield Move("backward", call, "native", call.args[0], call.func)
-            yield Move("step", call, "native", call.args[1], call.func)
+            how = "own" if self._is_wrapper(call.func) else "native"
+            yield Move("backward", call, how, call.args[0], call.func)
+            yield Move("step", call, how, call.args[1], call.func)
         elif name in ("backward", "manual_backward") or "torch.autograd.backward" in names:
             if self.facts.steps.is_backward(call):
                 yield self._backward(call)
@@ -230,8 +237,25 @@ class Moves:
     def _is_native_scaler(self, call: nodes.Call) -> bool:
         return (
             len(call.args) >= 2
-            and self.facts.steps.has_steppers
+            and bool(self.facts.steps.has_steppers or self._wrappers)
             and "native scaler" in self.facts.roles_of(call.func)
+        )
+
+    # -- the project's own wrappers of a scaler, which the settings name --------------------
+
+    def _is_wrapper(self, node: Node) -> bool:
+        return bool(self._wrappers) and any(
+            self.facts.roles.is_called(origin, self._wrappers)
+            for origin in self.facts.origins(node)
+        )
+
+    def _is_of_wrapper(self, unit: Unit) -> bool:
+        """What such a class does inside is its own affair."""
+        method = method_around(unit) if self._wrappers else None
+        return (
+            method is not None
+            and method.owner is not None
+            and self.facts.roles.is_called(Instance(method.owner, None), self._wrappers)
         )
 
     def _torch_clip(self, call: nodes.Call) -> Iterator[Move]:
@@ -312,6 +336,20 @@ class Moves:
             )
             self._stepped[module.key] = known
         return known
+
+
+def _read_wrapper(call: nodes.Call, name: str, wrapper: Node) -> Iterator[Move]:
+    """A method of a class that scales, unscales, clips and steps by itself."""
+    first = call.args[0] if call.args else None
+    match name:
+        case "backward" if first is not None:
+            yield Move("backward", call, "own", first, wrapper)
+        case "step":
+            yield Move("step", call, "own", first, wrapper)
+        case "unscale_" | "unscale":
+            yield Move("unscale", call, "own", first, wrapper)
+        case _ if "clip" in name:
+            yield Move("clip", call, "own", first, wrapper)
 
 
 def _methods_by_receiver(module: Module) -> dict[str, set[str]]:

@@ -54,7 +54,7 @@ class UncalledTest(Spot):
 def uncalled_tests(facts: Facts) -> Iterator[UncalledTest]:
     """Every place of the program where such a function itself is tested."""
     for module in facts.modules:
-        for node in tested(module):
+        for node in tested(module, facts.words.guards):
             origins = facts.origins(node)
             if origins and all(_is_predicate(facts, origin) for origin in origins):
                 needs = any(_needs_arguments(origin) for origin in origins)
@@ -62,12 +62,13 @@ def uncalled_tests(facts: Facts) -> Iterator[UncalledTest]:
 
 
 @cache
-def tested(module: Module) -> tuple[Node, ...]:
+def tested(module: Module, guards: frozenset[str]) -> tuple[Node, ...]:
     """Names and attributes of a file that are tested for their truth, as they are.
 
-    Only those whose names speak of processes: a function of another name is no slip of the pen.
+    Only those whose names speak of processes, or are among the project's ``guards``: a function
+    of another name is no slip of the pen.
     """
-    if _TESTED.search(module.source.text) is None:
+    if not guards and _TESTED.search(module.source.text) is None:
         return ()
     found: list[Node] = []
     for node in walk(module.tree):
@@ -80,7 +81,12 @@ def tested(module: Module) -> tuple[Node, ...]:
         elif isinstance(node, nodes.Assign | nodes.AnnAssign | nodes.Return):
             if isinstance(node.value, nodes.BoolOp | nodes.UnaryOp):
                 found.extend(_plain_tests(node.value, whole=False))
-    return tuple(found)
+    return tuple(node for node in found if _speaks_of_processes(node, guards))
+
+
+def _speaks_of_processes(node: Node, guards: frozenset[str]) -> bool:
+    name = getattr(node, "attrname", getattr(node, "name", ""))
+    return name in guards or _SPEAKING.search(name) is not None
 
 
 def _plain_tests(test: Node, whole: bool = True) -> Iterator[Node]:
@@ -93,8 +99,7 @@ def _plain_tests(test: Node, whole: bool = True) -> Iterator[Node]:
         case nodes.UnaryOp(op="not"):
             yield from _plain_tests(test.operand)
         case nodes.Name() | nodes.Attribute() if whole:
-            if _SPEAKING.search(getattr(test, "attrname", getattr(test, "name", ""))):
-                yield test
+            yield test
 
 
 def _is_predicate(facts: Facts, origin: Origin) -> bool:
@@ -111,7 +116,7 @@ def _is_predicate(facts: Facts, origin: Origin) -> bool:
 def _answers_about_ranks(facts: Facts, unit: Unit) -> bool:
     if not isinstance(unit.node, nodes.FunctionDef) or not unit.returns:
         return False
-    if unit.name in MAIN_NAMES:
+    if unit.name in MAIN_NAMES or unit.name in facts.words.guards:
         return True
     answers = [facts.guards.answer(unit, rank) for rank in RANKS]
     if all(isinstance(answer, bool) for answer in answers):

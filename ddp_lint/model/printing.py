@@ -70,6 +70,8 @@ def repeated_prints(facts: Facts) -> Iterator[RepeatedPrint]:
             continue
         if not _is_builtin(facts, call) or _WARNING.search(call.as_string()):
             continue
+        if _is_of_logger(facts, unit):
+            continue
         loop = _loop_around(facts, call, unit, loops)
         if loop is None or any(_is_handler(parent) for _, parent in ancestors(call)):
             continue
@@ -83,6 +85,24 @@ def repeated_prints(facts: Facts) -> Iterator[RepeatedPrint]:
 
 def _is_builtin(facts: Facts, call: nodes.Call) -> bool:
     return isinstance(call.func, nodes.Name) and facts.names(call) == {"builtins.print"}
+
+
+def _is_of_logger(facts: Facts, unit: Unit) -> bool:
+    """Whether the project calls this a logger of its own, which knows who is to speak: the
+    function around a print, its class, or the object through which all callers reach it."""
+    loggers = facts.words.loggers
+    if not loggers:
+        return False
+    at: Unit | None = unit
+    while at is not None:
+        names = {at.name, *([cls.name for cls in facts.values.mro(at.owner)] if at.owner else ())}
+        if names & loggers:
+            return True
+        at = at.outer
+    sites = facts.graph.sites_of(unit)
+    return bool(sites) and all(
+        not loggers.isdisjoint(dotted(site.call.func).split(".")) for site in sites
+    )
 
 
 def _is_handler(node: Node) -> bool:

@@ -17,7 +17,7 @@ from ddp_lint.model.flow import Condition, conditions, reaching
 from ddp_lint.model.guards import RANKS, Audience, Guards, Rank, Truth
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Api, Code, Expression, Folder
-from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS, MAIN_DECORATORS
+from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS
 from ddp_lint.model.tree import Node, dotted, walk
 
 #: Words in a name that may hide a rank, where the value itself tells nothing.
@@ -310,8 +310,8 @@ class Ranks:
 
     def _by_decorators(self, unit: Unit) -> Iterator[Audience]:
         for decorator, name in zip(unit.decorators, unit.decorator_names, strict=True):
-            if name in MAIN_DECORATORS:
-                kind = MAIN_DECORATORS[name]
+            kind = self.guards.kind_of_decorator(name)
+            if kind is not None:
                 yield Audience(tuple(bool(rank.number(kind)) for rank in RANKS), decorator)
                 continue
             func = decorator.func if isinstance(decorator, nodes.Call) else decorator

@@ -48,6 +48,7 @@ class Roles:
 
     def __init__(self, graph: CallGraph) -> None:
         self.graph = graph
+        self.words = graph.values.codebase.project.words
         self._preparing: set[int] = set()
 
     def of(self, node: Node | None) -> frozenset[str]:
@@ -61,6 +62,8 @@ class Roles:
         What a framework has prepared is ``prepared module``, ``prepared loader`` and so on.
         """
         match origin:
+            case Made() | Instance() if named := self._by_the_projects_words(origin):
+                return named
             case Made(name=name):
                 return role_of_name(name)
             case Instance(cls=cls):
@@ -82,6 +85,29 @@ class Roles:
                 names = {o.name if isinstance(o, Api) else "" for o in found}
                 return _CATALOGUES.get(names.pop(), "") if len(names) == 1 else ""
         return ""
+
+    def _by_the_projects_words(self, origin: Made | Instance) -> str:
+        if self.is_called(origin, self.words.scaler_wrappers):
+            return "native scaler"
+        if self.is_called(origin, self.words.samplers):
+            return "distributed sampler"
+        return ""
+
+    def is_called(self, origin: Origin, names: frozenset[str]) -> bool:
+        """Whether it is an object of a class that has one of these names, or is derived from
+        one that has."""
+        if not names:
+            return False
+        match origin:
+            case Made(name=name):
+                return name.rpartition(".")[2] in names
+            case Instance(cls=cls):
+                above = self.graph.values.mro(cls)
+                bases = self.graph.values.external_bases(cls)
+                return not names.isdisjoint(
+                    [*(c.name for c in above), *(b.rpartition(".")[2] for b in bases)]
+                )
+        return False
 
     def _is_preparer(self, owner: Origin) -> bool:
         return self.role(owner) in ("accelerator", "fabric")

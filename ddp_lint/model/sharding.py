@@ -36,7 +36,7 @@ _RANKS = re.compile(
     r"(^|_)(rank|world_?size|shard|shards|num_replicas|process_index|num_processes|node|split_by)(_|s?$)",
     re.I,
 )
-_CUTTING = frozenset({"torch.utils.data.Subset", "torch.utils.data.dataset.Subset"})
+CUTTING = frozenset({"torch.utils.data.Subset", "torch.utils.data.dataset.Subset"})
 _DEEPEST = 5
 _NAMES = nodes.Name | nodes.Attribute
 
@@ -184,7 +184,10 @@ class Sharding:
         """Whether it is known to be a dataset by index that asks for no rank."""
         if depth > _DEEPEST:
             return None
+        samplers = self.facts.words.samplers
         match origin:
+            case Made() | Instance() if self.facts.roles.is_called(origin, samplers):
+                return None  # what the settings call a sampler deals shares, however
             case Instance(cls=cls):
                 return True if self._is_plain(cls) else None
             case Made(name=name, call=call):
@@ -219,7 +222,7 @@ class Sharding:
             case nodes.Subscript(slice=nodes.Slice() as cut):
                 return self._depends_on_rank(cut) or self._cuts_by_rank(node.value, depth + 1)
             case nodes.Call():
-                if self.facts.names(node) & _CUTTING:
+                if self.facts.names(node) & CUTTING:
                     cuts = [
                         *node.args[1:2],
                         *(k.value for k in node.keywords if k.arg == "indices"),

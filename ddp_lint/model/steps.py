@@ -77,6 +77,7 @@ class Steps:
     def __init__(self, graph: CallGraph, guards: Guards) -> None:
         self.graph = graph
         self.guards = guards
+        self._wrappers = graph.values.codebase.project.words.scaler_wrappers
         self._sequences: dict[int, list[Node]] = {}
         self._backward_units: dict[int, bool] = {}
         self._step_units: dict[int, bool] = {}
@@ -131,17 +132,23 @@ class Steps:
     def has_steppers(self) -> bool:
         """Whether the program makes any object that does the whole update."""
         return any(
-            not STEP_CALLERS.isdisjoint(self.graph.values.names_called(call))
+            self._makes_stepper(name)
             for unit in self.graph.units
             for call in unit.calls
+            for name in self.graph.values.names_called(call)
         )
+
+    def _makes_stepper(self, name: str) -> bool:
+        """By the qualified name of a class outside the project."""
+        return name in STEP_CALLERS or name.rpartition(".")[2] in self._wrappers
 
     def _calls_stepper(self, call: nodes.Call) -> bool:
         """``loss_scaler(loss, optimizer)``: an object that does the whole update."""
         if len(call.args) < 2 or not isinstance(call.func, nodes.Name | nodes.Attribute):
             return False
         return self.has_steppers and any(
-            isinstance(o, Made) and o.name in STEP_CALLERS for o in self.graph.origins(call.func)
+            isinstance(o, Made) and self._makes_stepper(o.name)
+            for o in self.graph.origins(call.func)
         )
 
     def is_optimizer_step(self, call: nodes.Call) -> bool:

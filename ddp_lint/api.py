@@ -219,6 +219,11 @@ def check(
     return Checked(run, _unusable(found), bool(found.missing), asked - linted, failed)
 
 
+def _last_parts(lists: Iterable[Names]) -> frozenset[str]:
+    """``pkg.utils.is_first`` and ``is_first`` mean the same helper."""
+    return frozenset(name.rpartition(".")[2] for names in lists for name in names)
+
+
 def _unusable(found: Found) -> tuple[Problem, ...]:
     return (*found.missing, *found.empty)
 
@@ -228,11 +233,6 @@ def _analyse_all(linter: Linter, projects: Sequence[Project]) -> Iterable[Outcom
     jobs = min(linter.options.jobs or os.cpu_count() or 1, len(projects))
     files = sum(len(project.files) for project in projects)
     if jobs > 1 and (linter.options.jobs or files >= _WORTH_A_PROCESS):
-
-
-def _last_parts(lists: Iterable[Names]) -> frozenset[str]:
-    """``pkg.utils.is_first`` and ``is_first`` mean the same helper."""
-    return frozenset(name.rpartition(".")[2] for names in lists for name in names)
         from concurrent.futures import ProcessPoolExecutor  # slow to import, seldom wanted
 
         with ProcessPoolExecutor(jobs) as pool:

@@ -58,15 +58,25 @@ class Checked:
     """A run, and what decides its exit code.
 
     ``unusable`` are paths that do not exist or hold nothing to lint, ``excluded`` counts files
-    that were asked for but that settings exclude.  ``failed`` says whether a finding reaches the
-    level at which its file's settings want the run to fail.
+    that were asked for but that settings exclude.  ``failing`` are the findings that reach the
+    level at which their file's settings want the run to fail.  ``projects`` are those that were
+    linted.
     """
 
     run: Run
     unusable: tuple[Problem, ...]
     missing: bool
     excluded: int
-    failed: bool
+    failing: frozenset[Finding] = frozenset()
+    projects: tuple[Project, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        return not self.failing.isdisjoint(self.run.findings)
+
+    def only(self, findings: Iterable[Finding]) -> Checked:
+        """The same with some of its findings."""
+        return replace(self, run=replace(self.run, findings=tuple(findings)))
 
 
 class Linter:
@@ -197,13 +207,14 @@ def check(
         started(linted)
     findings: list[Finding] = []
     problems = set(found.problems)
-    suppressed, failed = 0, False
+    suppressed = 0
+    failing: set[Finding] = set()
     for project, outcome in zip(projects, _analyse_all(linter, projects), strict=True):
         shown, quiet = linter.report(project, outcome)
         findings += shown
         suppressed += quiet
         problems |= set(outcome.problems)
-        failed = failed or any(linter.fails(project, finding) for finding in shown)
+        failing |= {finding for finding in shown if linter.fails(project, finding)}
     known = {problem.path for problem in problems}
     problems |= {problem for problem in syntax.problems() if problem.path not in known}
     findings.sort(key=lambda finding: finding.sort_key)
@@ -216,7 +227,11 @@ def check(
         sources=_named(projects, findings),
         suppressed=suppressed,
     )
-    return Checked(run, _unusable(found), bool(found.missing), asked - linted, failed)
+    return Checked(
+        *(run, _unusable(found), bool(found.missing), asked - linted),
+        failing=frozenset(failing),
+        projects=tuple(projects),
+    )
 
 
 def _last_parts(lists: Iterable[Names]) -> frozenset[str]:
@@ -307,7 +322,7 @@ def lint_source(
     findings, suppressed = linter.report(project, outcome)
     problems = outcome.problems or tuple(check_syntax([text]))
     run = Run(findings, problems, 1, {}, linter.cwd, suppressed=suppressed)
-    return _with_warnings(Checked(run, (), False, 0, False))
+    return _with_warnings(Checked(run, (), False, 0))
 
 
 def _options(

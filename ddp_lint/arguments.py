@@ -118,6 +118,24 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
     fixes.add_argument("--fix", action="store_true", help="apply the fixes that are safe")
     fixes.add_argument("--unsafe-fixes", action="store_true", help="the others too")
     fixes.add_argument("--diff", action="store_true", help="apply nothing, print a patch")
+    old = check.add_argument_group("an old repository")
+    old.add_argument("--baseline", type=Path, metavar="FILE", help="report what is not in there")
+    old.add_argument("--update-baseline", action="store_true", help="write there what is found")
+    old.add_argument(
+        "--diff-only", metavar="REV", help="report only lines changed since a git revision"
+    )
+    old.add_argument(
+        "--add-noqa",
+        nargs="?",
+        const="",
+        metavar="REASON",
+        help="write a noqa comment at each finding",
+    )
+    old.add_argument(
+        "--unused-noqa",
+        action="store_true",
+        help="list noqa codes that suppress nothing, and stop",
+    )
     output = check.add_argument_group("output")
     output.add_argument("--format", default="text", metavar="FORMAT", help=_formats())
     output.add_argument("--output-file", type=Path, metavar="FILE", help="write the report there")

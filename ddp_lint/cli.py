@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ddp_lint.arguments import COMMANDS, parser, usage
 
 if TYPE_CHECKING:
+    from ddp_lint.adoption import Only
     from ddp_lint.api import Checked, Options
 
 _START = """\
@@ -105,6 +106,7 @@ def _options(arguments: argparse.Namespace) -> Options:
 def _check(arguments: argparse.Namespace) -> int:
     from dataclasses import replace
 
+    from ddp_lint.adoption import list_unused, mend_only, narrow, refuse_contradictions, silence
     from ddp_lint.api import check
     from ddp_lint.progress import Progress
     from ddp_lint.report import formats, renderer
@@ -121,12 +123,17 @@ def _check(arguments: argparse.Namespace) -> int:
         return _show_settings(paths, options)
     if arguments.unsafe_fixes and not (arguments.fix or arguments.diff):
         raise SettingsError("--unsafe-fixes goes with --fix or --diff")
+    refuse_contradictions(arguments, given)
+    if arguments.unused_noqa:
+        return list_unused(paths, given, options)
+    only = mend_only(arguments)
     if arguments.diff:
-        return _diff(paths, given, options, arguments.unsafe_fixes)
+        return _diff(paths, given, options, arguments.unsafe_fixes, only)
     if arguments.fix:
-        _fix(paths, given, options, arguments.unsafe_fixes)
+        _fix(paths, given, options, arguments.unsafe_fixes, only)
     with Progress() as progress:
         checked = check(paths, options, given=given, started=progress.start)
+    checked = silence(arguments, narrow(arguments, paths, checked))
     for problem in checked.unusable:
         print(f"ddp-lint: {problem.path} {problem.message}", file=sys.stderr)
     if checked.excluded and not checked.run.files:
@@ -141,7 +148,9 @@ def _check(arguments: argparse.Namespace) -> int:
     return _exit_code(checked)
 
 
-def _diff(paths: list[str], given: dict[Path, str], options: Options, unsafe: bool) -> int:
+def _diff(
+    paths: list[str], given: dict[Path, str], options: Options, unsafe: bool, only: Only
+) -> int:
     """Print the patch; 1 where there is one."""
     from ddp_lint.api import Linter
     from ddp_lint.discovery import discover
@@ -151,7 +160,7 @@ def _diff(paths: list[str], given: dict[Path, str], options: Options, unsafe: bo
     found = discover(paths, given=given)
     patches = []
     for project in linter.to_lint(found):
-        fixed, patch = fix_as_patch(project, linter.findings, unsafe=unsafe)
+        fixed, patch = fix_as_patch(project, only(linter.findings), unsafe=unsafe)
         patches.append(patch)
         for line in summary(fixed, done=False):
             print(f"ddp-lint: {line}", file=sys.stderr)
@@ -162,7 +171,9 @@ def _diff(paths: list[str], given: dict[Path, str], options: Options, unsafe: bo
     return 2 if found.missing else int(any(patches))
 
 
-def _fix(paths: list[str], given: dict[Path, str], options: Options, unsafe: bool) -> None:
+def _fix(
+    paths: list[str], given: dict[Path, str], options: Options, unsafe: bool, only: Only
+) -> None:
     """Mend the files on the disk and say so; what is left is for the report."""
     from ddp_lint.api import Linter
     from ddp_lint.discovery import discover
@@ -170,7 +181,7 @@ def _fix(paths: list[str], given: dict[Path, str], options: Options, unsafe: boo
 
     linter = Linter(options)
     for project in linter.to_lint(discover(paths, given=given)):
-        fixed, problems = fix_on_disk(project, linter.findings, unsafe=unsafe)
+        fixed, problems = fix_on_disk(project, only(linter.findings), unsafe=unsafe)
         for line in summary(fixed):
             print(f"ddp-lint: {line}", file=sys.stderr)
         for problem in problems:

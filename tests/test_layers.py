@@ -30,11 +30,16 @@ LAYERS = [
         "fix",
         "write",
         "baseline",
+        "changed",
         "fingerprint",
+        "suppress",
     ],
     ["report", "explain", "progress"],
     ["nosync"],  # for users' own tests: nothing else here imports it, and it alone needs torch
-    ["api", "arguments", "completion", "cli", "flake8_plugin", "verify", "__main__", "__init__"],
+    [
+        *("api", "adoption", "arguments", "completion", "cli", "flake8_plugin", "verify"),
+        *("__main__", "__init__"),
+    ],
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 #: What a rule may import: its language, and nothing that would let it do without.

@@ -21,6 +21,7 @@ class Options:
     seed: int
     timeout: float
     sabotage: str
+    expect_mended: bool
     exit_zero: bool
 
 
@@ -51,6 +52,11 @@ def parse(argv: list[str]) -> Options:
         default="",
         help="to test the proofs: run one side in the place of the other; all must be disproved",
     )
+    parser.add_argument(
+        "--expect-mended",
+        action="store_true",
+        help="to test fixes: run bad() alone, and ask of it what is asked of good()",
+    )
     parser.add_argument("--exit-zero", action="store_true", help="leave the verdict to the record")
     with contextlib.ExitStack() as stack:
         if os.environ.get("RANK", "0") != "0":
@@ -66,5 +72,6 @@ def parse(argv: list[str]) -> Options:
         given.seed,
         given.timeout,
         given.sabotage,
+        given.expect_mended,
         given.exit_zero,
     )

@@ -104,6 +104,7 @@ def _run_all(
             scratch.shared,
             logs / f"{proof.stem}.rank{launch.rank}.txt",
             sabotage,
+            options.expect_mended,
         )
         entries.append(record.entry(proof, supervisor.run(task, meeting)))
         shutil.rmtree(task.scratch, ignore_errors=True)

@@ -211,18 +211,33 @@ class Calls:
             for store in unit.subscript_stores:
                 key, statement = store.slice, store.parent
                 if isinstance(statement, nodes.Assign) and isinstance(key, nodes.Const):
-                    for origin in self.facts.origins(store.value):
+                    for origin in self._written_to(store.value):
                         yield origin, str(key.value), statement.value
         for call, _ in self.facts.calls:
             func = call.func
-            if isinstance(func, nodes.Attribute) and func.attrname == "update":
-                for origin in self.facts.origins(func.expr):
-                    if isinstance(origin, Expression | Made):
-                        for argument in call.args[:1]:
-                            yield origin, None, argument
-                        for keyword in call.keywords:
-                            if keyword.arg is not None:
-                                yield origin, keyword.arg, keyword.value
+            if not isinstance(func, nodes.Attribute) or func.attrname != "update":
+                continue
+            for origin in self._written_to(func.expr):
+                for argument in call.args[:1]:
+                    yield origin, None, argument
+                for keyword in call.keywords:
+                    if keyword.arg is not None:
+                        yield origin, keyword.arg, keyword.value
+
+    def _written_to(self, node: Node) -> Iterator[Origin]:
+        """The dictionaries that an expression may be; those that are not known are left out.
+
+        ``**options`` of a function is a dictionary of its own, whoever calls it.
+        """
+        for origin in self.facts.values.of(node):
+            if isinstance(origin, Param):
+                unit = origin.unit
+                if unit.is_function and unit.node.args.kwarg == origin.name:
+                    yield origin
+                    continue
+            for one in self.facts.graph.expand(frozenset({origin})):
+                if isinstance(one, Expression | Made):
+                    yield one
 
     def item(self, base: Origin, key: int | str) -> list[Node]:
         """The expressions that a dictionary or list may hold under ``key``."""

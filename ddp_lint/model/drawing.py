@@ -26,7 +26,7 @@ from ddp_lint.model.origins import (
     Origins,
     Result,
 )
-from ddp_lint.model.tree import Node, elements, statement, walk_scope
+from ddp_lint.model.tree import Node, elements, statement, walk, walk_scope
 from ddp_lint.model.values import argument_for
 
 _DEEPEST = 12
@@ -51,6 +51,13 @@ _LOOKING = (
 )
 
 _PREPARED = frozenset({"prepared loader", "engine loader"})
+
+#: Calls that give something else to iterate.
+_OTHERS = frozenset(
+    {"range", "sorted", "len", "keys", "split", "splitlines", "parameters", "named_parameters",
+     "modules", "named_modules", "children", "named_children", "state_dict", "listdir", "glob",
+     "open", "readlines", "walk", "iterdir", "permutations", "product", "fields", "dir", "set"}
+)  # fmt: skip
 
 Loops = list[tuple[Node, Unit]]
 #: Methods of frameworks that hand back what they are given, prepared.
@@ -158,7 +165,7 @@ class Drawing:
 
     def draws(self, node: Node, at: Node) -> list[Draw]:
         """The passes that ``node`` is, where it is iterated at ``at``."""
-        if self._is_idle:
+        if self._is_idle or _is_no_loader(node):
             return []
         key = id(node), id(at)
         if key not in self._known:
@@ -401,6 +408,18 @@ class _Search:
                 for origin in self.facts.origins(binding.value):
                     if isinstance(origin, Made) and self.facts.roles.role(origin) == "loader":
                         yield self._draw(self.loading.loader(origin.call), start, inner)
+
+
+def _is_no_loader(node: Node) -> bool:
+    """What cannot lead to a loader, as its text shows."""
+    at = node
+    while isinstance(at, nodes.Call) and at.args and getattr(at.func, "name", "") == "enumerate":
+        at = at.args[0]
+    if isinstance(at, nodes.Call):
+        return getattr(at.func, "attrname", getattr(at.func, "name", "")) in _OTHERS
+    return isinstance(
+        at, nodes.List | nodes.Tuple | nodes.Const | nodes.Dict | nodes.Set
+    ) and not any(isinstance(part, nodes.Name | nodes.Attribute) for part in walk(at))
 
 
 def _yielding(unit: Unit) -> Iterator[tuple[Node, Node]]:

@@ -12,10 +12,10 @@ from astroid import nodes
 from ddp_lint.finding import Related
 from ddp_lint.model.epochs import Epochs
 from ddp_lint.model.facts import Facts, Spot, called_name
-from ddp_lint.model.loading import Loader, Sampler
+from ddp_lint.model.loading import SAMPLERS, Loader, Sampler
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance
-from ddp_lint.model.sharding import Sharding
+from ddp_lint.model.sharding import CUTTING, Sharding
 from ddp_lint.model.torch_api import COLLECTIVES
 from ddp_lint.model.tree import Node, is_within, source, walk, walk_scope
 
@@ -30,6 +30,9 @@ _REPORTING = re.compile(
     r"^(print|info|warning|debug|log|add_scalar|add_scalars|write|log_metrics|print0|rprint"
     r"|set_postfix|set_description|tqdm\.write|logger)$"
 )
+#: Packages whose functions bring nothing together, whatever they are called.
+_LONELY = ("torch.cuda.", "numpy.", "functools.", "collections.", "torch.Tensor.")
+_ADDING = frozenset({"update", "add", "add_batch", "accumulate"})
 _UNIQUE = frozenset({"numpy.unique", "torch.unique"})
 
 
@@ -105,11 +108,58 @@ class ShareEvaluation(Spot):
         )
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """Whether the ranks bring numbers together in a unit, and where.
+
+    ``may``: something that cannot be followed may do so.  ``unique``: repeated samples are
+    thrown out.
+    """
+
+    at: Node | None = None
+    may: bool = False
+    unique: bool = False
+
+    def __or__(self, other: Meeting) -> Meeting:
+        return Meeting(self.at or other.at, self.may or other.may, self.unique or other.unique)
+
+
+class Meetings:
+    """The meetings of the units of one program."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._units: dict[int, Meeting] = {}
+
+    def by(self, call: nodes.Call, depth: int = 0) -> Meeting:
+        names = self.facts.names(call)
+        if names & REDUCTIONS:
+            return Meeting(call, may=True)
+        targets = self.facts.graph.targets_of(call)
+        found = Meeting(unique=bool(names & _UNIQUE) or "gather_for_metrics" in _name(call))
+        if not targets and _MAY_REDUCE.search(_name(call)):
+            found |= Meeting(may=not names or not all(n.startswith(_LONELY) for n in names))
+        if depth <= _DEEPEST:
+            for unit in targets:
+                found |= self._within(unit, depth + 1)
+        return found
+
+    def _within(self, unit: Unit, depth: int) -> Meeting:
+        known = self._units.get(id(unit))
+        if known is None:
+            self._units[id(unit)] = found = Meeting()
+            for call in unit.calls:
+                found |= self.by(call, depth)
+            known = self._units[id(unit)] = found
+        return known
+
+
 class Flow:
     """What becomes of the numbers that a loop collects, in its unit and its callers."""
 
-    def __init__(self, facts: Facts, loop: Node, unit: Unit) -> None:
+    def __init__(self, facts: Facts, meetings: Meetings, loop: Node, unit: Unit) -> None:
         self.facts = facts
+        self.meetings = meetings
         self.loop = loop
         self.unit = unit
         self.batch = _closed_in(loop)
@@ -119,7 +169,6 @@ class Flow:
         self.reduction: Node | None = None
         self.may_be_reduced = False
         self.is_by_sample = False
-        self._units: dict[int, Node | None] = {}
         self._collect()
         self._in_loop()
         self._follow(unit, set(self.names), 0)
@@ -226,8 +275,7 @@ class Flow:
         return self._is_report(call) and _touches(call, tracked)
 
     def _is_report(self, call: nodes.Call) -> bool:
-        name = getattr(call.func, "attrname", getattr(call.func, "name", ""))
-        if _REPORTING.match(name):
+        if _REPORTING.match(_name(call)):
             return True
         return any(self._prints(unit, 0) for unit in self.facts.graph.targets_of(call))
 
@@ -239,50 +287,10 @@ class Flow:
         )
 
     def _look_for_reduction(self, call: nodes.Call) -> None:
-        if self.facts.names(call) & _UNIQUE:
-            self.is_by_sample = True
-        found = self._reduction_of(call, 0)
-        if found is not None:
-            self.may_be_reduced = True
-            if self.reduction is None:
-                self.reduction = found
-        name = getattr(call.func, "attrname", getattr(call.func, "name", ""))
-        if "gather_for_metrics" in name:
-            self.is_by_sample = True
-        if _MAY_REDUCE.search(name) and not self._is_seen_through(call):
-            self.may_be_reduced = True
-
-    def _is_seen_through(self, call: nodes.Call) -> bool:
-        """A function of the project, whose text tells, or one of a library that adds no ranks."""
-        if self.facts.graph.targets_of(call):
-            return True
-        names = self.facts.names(call)
-        return bool(names) and all(
-            n.startswith(("torch.cuda.", "numpy.", "functools.")) for n in names
-        )
-
-    def _reduction_of(self, call: nodes.Call, depth: int) -> Node | None:
-        if self.facts.names(call) & REDUCTIONS:
-            return call
-        if depth > _DEEPEST:
-            return None
-        for unit in self.facts.graph.targets_of(call):
-            found = self._reduction_in(unit, depth + 1)
-            if found is not None:
-                return found
-        return None
-
-    def _reduction_in(self, unit: Unit, depth: int) -> Node | None:
-        if id(unit) in self._units:
-            return self._units[id(unit)]
-        self._units[id(unit)] = None
-        for call in unit.calls:
-            if self.facts.names(call) & _UNIQUE:
-                self.is_by_sample = True
-            found = self._reduction_of(call, depth)
-            if found is not None:
-                self._units[id(unit)] = found
-        return self._units[id(unit)]
+        found = self.meetings.by(call)
+        self.is_by_sample = self.is_by_sample or found.unique
+        self.may_be_reduced = self.may_be_reduced or found.may
+        self.reduction = self.reduction or found.at
 
 
 class Metrics:
@@ -290,11 +298,16 @@ class Metrics:
         self.epochs = epochs
         self.sharding = sharding
         self.facts: Facts = epochs.facts
+        self.meetings = Meetings(self.facts)
+
+    @property
+    def _has_shares(self) -> bool:
+        return any(True for _ in self.facts.calls_to(SAMPLERS | CUTTING))
 
     @cached_property
     def evaluations(self) -> list[ShareEvaluation]:
         """Evaluation loops over loaders whose batches are this rank's own."""
-        if not self.epochs.loading.loaders:
+        if not self.epochs.loading.loaders or not self._has_shares:
             return []
         training = {id(loop.node) for loop in self.facts.steps.loops}
         training |= {id(n) for loop in self.facts.steps.loops for n, _ in loop.outer_loops}
@@ -321,11 +334,13 @@ class Metrics:
         )
 
     def _evaluations(self, loop: nodes.For, unit: Unit) -> Iterator[ShareEvaluation]:
+        if not _adds_up(loop):
+            return
         draws = self.epochs.drawing.draws(loop.iter, loop)
         shared = [d for d in draws if not d.source.owned and self._deals_shares(d.source.loader)]
         if not shared or not all(self.facts.ranks.audience(loop).reached):
             return
-        flow = Flow(self.facts, loop, unit)
+        flow = Flow(self.facts, self.meetings, loop, unit)
         for draw in shared:
             loader = draw.source.loader
             samplers: list[Sampler | None] = [*loader.samplers] or [None]
@@ -375,6 +390,15 @@ def _tests(unit: Unit) -> Iterator[Node]:
         for node in walk_scope(statement):
             if isinstance(node, nodes.If | nodes.Assert | nodes.IfExp | nodes.While):
                 yield from walk(node.test)
+
+
+def _adds_up(loop: Node) -> bool:
+    """Whether a loop collects anything, by its text."""
+    return any(
+        isinstance(node, nodes.AugAssign)
+        or (isinstance(node, nodes.Call) and _name(node) in (*_ADDING, "append", "extend"))
+        for node in walk_scope(loop)
+    )
 
 
 def _closed_in(loop: Node) -> set[str]:
@@ -446,6 +470,10 @@ def _is_in(node: Node, outer: Node) -> bool:
     while at is not None and at is not outer:
         at = at.parent
     return at is outer
+
+
+def _name(call: nodes.Call) -> str:
+    return str(getattr(call.func, "attrname", getattr(call.func, "name", "")))
 
 
 def _is_number(node: Node) -> bool:

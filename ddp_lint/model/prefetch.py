@@ -26,6 +26,8 @@ from ddp_lint.model.tree import (
     walk_scope,
 )
 
+_ITER = frozenset({"builtins.iter"})
+
 Kind = Literal["kept back", "ends in an error", "used up", "unbound"]
 
 
@@ -159,6 +161,8 @@ class Losses:
 
     def _used_up(self) -> Iterator[LostBatch]:
         seen: set[int] = set()
+        if not any(self.drawing.draws(call, call) for call, _ in self.facts.calls_to(_ITER)):
+            return
         for unit in self.facts.units:
             for loop in unit.loops:
                 if not isinstance(loop, nodes.For) or _takes_a_part(loop):
@@ -208,7 +212,7 @@ def _is_name(node: Node) -> bool:
 
 
 def _is_iter(facts: Facts, node: Node) -> bool:
-    return isinstance(node, nodes.Call) and "builtins.iter" in facts.names(node)
+    return isinstance(node, nodes.Call) and bool(facts.names(node) & _ITER)
 
 
 def _is_endless(loop: nodes.While) -> bool:

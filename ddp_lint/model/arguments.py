@@ -15,7 +15,7 @@ from astroid import nodes
 from ddp_lint.finding import Edit
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import conditions
-from ddp_lint.model.modules import Unit
+from ddp_lint.model.modules import FUNCTIONS, Unit
 from ddp_lint.model.origins import Expression, Made, Member, Origin, Origins, Param, Result
 from ddp_lint.model.tree import Node, elements, entries, position
 
@@ -232,7 +232,7 @@ class Calls:
         for origin in self.facts.values.of(node):
             if isinstance(origin, Param):
                 unit = origin.unit
-                if unit.is_function and unit.node.args.kwarg == origin.name:
+                if isinstance(unit.node, FUNCTIONS) and unit.node.args.kwarg == origin.name:
                     yield origin
                     continue
             for one in self.facts.graph.expand(frozenset({origin})):

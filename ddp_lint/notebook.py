@@ -253,8 +253,9 @@ def line_in_file(text: str, cell: int, line: int) -> int:
     at, end = spans[cell - 1]
     if text.startswith("[", at, end):
         before = 0
-        for at, end in _elements(text, at):
-            before += len(_NEWLINE.findall(str(json.loads(text[at:end]))))
+        for start, stop in _elements(text, at):
+            at = start
+            before += len(_NEWLINE.findall(str(json.loads(text[start:stop]))))
             if before >= line:
                 break
     return text.count("\n", 0, at) + 1

@@ -48,7 +48,8 @@ def _load(folder: Path) -> Iterator[Rule]:
     for path in sorted(folder.glob("[!_]*.py")):
         name = f"ddp_lint.rules.{path.stem}"
         spec = spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = sys.modules.get(name)
         if module is None:
             sys.modules[name] = module = module_from_spec(spec)

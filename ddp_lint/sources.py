@@ -90,7 +90,7 @@ class SourceFile:
 
     @cached_property
     def lines(self) -> list[str]:
-        """Lines as the parser counts them: ``\\n``, ``\\r\\n`` and ``\\r`` end one, nothing else."""
+        """Lines as the parser counts them: only ``\\n``, ``\\r\\n`` and ``\\r`` end one."""
         return re.split(r"\r\n|\r|\n", self.text)
 
     def place(self, line: int, column: int, end_line: int, end_column: int) -> Place:

@@ -147,7 +147,7 @@ def check(program: Program) -> Findings:
         )
     for loop in program.bar_loops:
         yield loop.finding(
-            f"`{loop.bar.as_string()}` is off on the other ranks and stays at 0, so this loop never "
-            "ends there: count the steps yourself",
+            f"`{loop.bar.as_string()}` is off on the other ranks and stays at 0, so this loop "
+            "never ends there: count the steps yourself",
             related=loop.places,
         )

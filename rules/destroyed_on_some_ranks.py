@@ -106,7 +106,8 @@ def check(program: Program) -> Findings:
         )
     for closing in program.early_closings:
         yield closing.finding(
-            f"this also runs on a rank that failed, while the others are in `{closing.used_text}`: "
-            "it hangs here and hides the error; destroy the group on success only",
+            f"this also runs on a rank that failed, while the others are in "
+            f"`{closing.used_text}`: it hangs here and hides the error; "
+            "destroy the group on success only",
             related=closing.places,
         )

@@ -96,8 +96,8 @@ def check(program: Program) -> Findings:
             )
         elif group.use is not None:
             message = (
-                f"`{group.use_text}` runs before the device is chosen at {group.choice_place}: all "
-                "ranks are on GPU 0 there; choose it before the group is made"
+                f"`{group.use_text}` runs before the device is chosen at {group.choice_place}: "
+                "all ranks are on GPU 0 there; choose it before the group is made"
             )
         else:
             message = (

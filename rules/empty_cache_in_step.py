@@ -81,8 +81,8 @@ def check(program: Program) -> Findings:
     for clear in program.cache_clears:
         if clear.updates and clear.at_every_update:
             yield clear.finding(
-                f"`{clear.text}` runs on every step: it waits for the device, and the next step asks "
-                "the driver for the same memory again; remove it",
+                f"`{clear.text}` runs on every step: it waits for the device, and the next step "
+                "asks the driver for the same memory again; remove it",
                 related=clear.chain,
                 fix=clear.removal,
             )

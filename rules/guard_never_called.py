@@ -63,7 +63,7 @@ from ddp_lint.rule import Findings, rule
 def check(program: Program) -> Findings:
     for test in program.uncalled_tests:
         yield test.finding(
-            f"`{test.name}` is a function, and a function is always true: every rank gets the same "
-            f"answer here; call it, `{test.name}()`",
+            f"`{test.name}` is a function, and a function is always true: every rank gets the "
+            f"same answer here; call it, `{test.name}()`",
             fix=test.calling,
         )

@@ -79,8 +79,8 @@ def check(program: Program) -> Findings:
     for save in program.saves:
         if save.by_one_of_each_node:
             yield save.finding(
-                f"one process on each node writes `{save.path_text}`: `{save.guard_text}` asks for "
-                "the rank within the node; ask for the global one",
+                f"one process on each node writes `{save.path_text}`: `{save.guard_text}` asks "
+                "for the rank within the node; ask for the global one",
                 related=save.guards,
                 fix=save.globalizing,
             )

@@ -21,14 +21,14 @@ from ddp_lint.model.wrappers import bindings_of, inner_of, kind
 _KINDS = frozenset({"ddp", "prepared"})
 #: Methods of a module that compute nothing with its parameters.
 _BOOKKEEPING = frozenset(
-    """
-    parameters named_parameters state_dict load_state_dict train eval to cuda cpu half float zero_grad
-    requires_grad_ buffers named_buffers modules named_modules children named_children apply copy_
-    no_sync save_pretrained register_forward_hook register_buffer items keys values add_module
-    get_parameter set_input_embeddings gradient_checkpointing_enable enable_input_require_grads
-    __class__ share_memory type double bfloat16 get_input_embeddings
-    """.split()
-)
+    {"parameters", "named_parameters", "state_dict", "load_state_dict", "train", "eval", "to",
+     "cuda", "cpu", "half", "float", "zero_grad", "requires_grad_", "buffers", "named_buffers",
+     "modules", "named_modules", "children", "named_children", "apply", "copy_", "no_sync",
+     "save_pretrained", "register_forward_hook", "register_buffer", "items", "keys", "values",
+     "add_module", "get_parameter", "set_input_embeddings", "gradient_checkpointing_enable",
+     "enable_input_require_grads", "__class__", "share_memory", "type", "double", "bfloat16",
+     "get_input_embeddings"}
+)  # fmt: skip
 _DEEPEST = 6
 
 
@@ -140,9 +140,14 @@ def _place(happening: Happening, taken: TakenOut) -> Node:
     level = len(taken.frame.chain)
     frames = list(frame_of(happening).outward)
     for frame in frames:
-        if frame.call is not None and len(frame.chain) == level + 1 and level < len(frames) - 1:
-            if frame.caller is not None and frame.caller.unit is taken.frame.unit:
-                return frame.call
+        if (
+            frame.call is not None
+            and len(frame.chain) == level + 1
+            and level < len(frames) - 1
+            and frame.caller is not None
+            and frame.caller.unit is taken.frame.unit
+        ):
+            return frame.call
     return happening.node
 
 
@@ -237,7 +242,7 @@ def _is_asked(node: Node) -> bool:
 
 
 def _is_called_too(facts: Facts, loop: StepLoop, taken: TakenOut, fed: frozenset[int]) -> bool:
-    """Whether the wrapper itself runs forward for the same backward pass: its hooks see the sum."""
+    """Whether the wrapper itself runs forward for the same backward pass: its hooks see it."""
     feeding = facts.once(Feeding)
     wrapped = _wrappings(facts, taken.wrapper, taken.frame)
     name = key(taken.wrapper, taken.frame)
@@ -272,7 +277,10 @@ def _averages_itself(facts: Facts, loop: StepLoop) -> bool:
         if facts.names(node) & COLLECTIVES and node.args:
             if "grad" in node.args[0].as_string():
                 return True
-        elif isinstance(node.func, nodes.Attribute) and "all_reduce" in node.func.attrname:
-            if "grad" in node.as_string():
-                return True
+        elif (
+            isinstance(node.func, nodes.Attribute)
+            and "all_reduce" in node.func.attrname
+            and "grad" in node.as_string()
+        ):
+            return True
     return False

@@ -18,8 +18,8 @@ from ddp_lint.model.tree import Node
 
 _NORMS = tuple(f"torch.nn.{name}" for name in ("BatchNorm", "SyncBatchNorm", "LazyBatchNorm"))
 #: Models of torchvision whose layers have batch norm, whatever they are told.
-_NORMED = ("resnet", "resnext", "wide_resnet", "densenet", "mobilenet", "mnasnet", "efficientnet_b",
-           "shufflenet", "googlenet", "inception", "regnet")  # fmt: skip
+_NORMED = ("resnet", "resnext", "wide_resnet", "densenet", "mobilenet", "mnasnet",
+           "efficientnet_b", "shufflenet", "googlenet", "inception", "regnet")  # fmt: skip
 _DEEPEST = 6
 
 

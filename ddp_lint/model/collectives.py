@@ -181,7 +181,9 @@ class Collectives:
     def _wraps(self) -> bool:
         """Whether anything is wrapped by DDP at all."""
         return any(
-            ROLES.get(name) == "ddp" for call, _ in self.facts.calls for name in self.facts.names(call)
+            ROLES.get(name) == "ddp"
+            for call, _ in self.facts.calls
+            for name in self.facts.names(call)
         )
 
     def may_send(self, call: nodes.Call) -> bool:

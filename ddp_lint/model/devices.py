@@ -118,9 +118,13 @@ def _sinks(facts: Facts, call: nodes.Call) -> Iterator[Node]:
             yield from elements(ids)
         elif ids is not None:
             yield from _listed(facts, ids)
-    elif isinstance(func, nodes.Attribute) and func.attrname in ("to", "cuda") and call.args:
-        if func.attrname == "cuda" or not isinstance(call.args[0], nodes.Call):
-            yield from _indices(call.args[0])
+    elif (
+        isinstance(func, nodes.Attribute)
+        and func.attrname in ("to", "cuda")
+        and call.args
+        and (func.attrname == "cuda" or not isinstance(call.args[0], nodes.Call))
+    ):
+        yield from _indices(call.args[0])
     if "device" in named and not isinstance(named["device"], nodes.Call):
         yield from _indices(named["device"])
 
@@ -195,17 +199,18 @@ def _key_in_program(facts: Facts, name: str) -> Node | None:
                 if (
                     isinstance(node, nodes.Subscript)
                     and getattr(node.slice, "value", None) == name
+                    and dotted(node.value).endswith("environ")
                 ):
-                    if dotted(node.value).endswith("environ"):
-                        return node.slice
+                    return node.slice
     return None
 
 
 def _stored(facts: Facts, node: nodes.Attribute, depth: int) -> Node | None:
     """``args.rank``: what the program stores there, where all of it is the global rank."""
-    if any(isinstance(o, Instance | Made | Result | Member) for o in facts.origins(node)):
-        if not all(_is_open(o) for o in facts.origins(node)):
-            return None
+    if any(
+        isinstance(o, Instance | Made | Result | Member) for o in facts.origins(node)
+    ) and not all(_is_open(o) for o in facts.origins(node)):
+        return None
     stores = [
         binding
         for module in facts.modules
@@ -320,7 +325,7 @@ def _unplaced(facts: Facts, event: Event, telling: list[Event]) -> UnplacedGroup
         if use is None and _uses_current_device(facts, later.call):
             use = later.call
     unit = facts.values.unit_of(event.call)
-    for call, other in facts.calls_to(SET_DEVICE):
+    for _, other in facts.calls_to(SET_DEVICE):
         if not facts.ranks.are_apart(unit, other):
             return None  # somewhere that this story does not come to
     return UnplacedGroup(facts, event.call, use, None)

@@ -24,14 +24,13 @@ from ddp_lint.model.guards import RANKS, Audience
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.processes import test_text
 from ddp_lint.model.torch_api import INIT_GROUP
-from ddp_lint.model.tree import Node, dotted, source, walk, walk_scope
+from ddp_lint.model.tree import Node, dotted, walk, walk_scope
 from ddp_lint.model.wrappers import bindings_of
-
 
 #: A program that sends anything says one of these somewhere.
 _SENDING = re.compile(
-    rb"torch\.distributed|from torch import distributed|accelerate|[Ff]abric|sync_dist|DataParallel"
-    rb"|full_tensor|composer|mmengine"
+    rb"torch\.distributed|from torch import distributed|accelerate|[Ff]abric|sync_dist"
+    rb"|DataParallel|full_tensor|composer|mmengine"
 )
 Reached: TypeAlias = Callable[[nodes.Call, Frame], list[Collective]]
 

@@ -162,9 +162,12 @@ def _use(facts: Facts, body: list[Node]) -> Node | None:
             if facts.names(node) & COLLECTIVES or sending.direct(node) is not None:
                 return node
             for target in facts.graph.targets_of(node):
-                if target.is_function and target.node.name != "__init__":
-                    if sending.may_reach(target) or facts.steps.reaches_backward(target):
-                        return node
+                if (
+                    target.is_function
+                    and target.node.name != "__init__"
+                    and (sending.may_reach(target) or facts.steps.reaches_backward(target))
+                ):
+                    return node
     return None
 
 

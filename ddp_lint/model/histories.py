@@ -200,9 +200,12 @@ class Histories:
     def _is_propagated(self, name: str, unit: Unit, bindings: list[Binding]) -> bool:
         """Itself, or a term of what, a backward of this step runs on; or it went into that."""
         for binding in bindings:
-            if binding.value is not None and binding.path == ():
-                if _is_number(binding.value) or self.facts.tensors.on_host(binding.value):
-                    return False
+            if (
+                binding.value is not None
+                and binding.path == ()
+                and (_is_number(binding.value) or self.facts.tensors.on_host(binding.value))
+            ):
+                return False
         if name in self.facts.tensors.backpropagated(unit):
             return True
         computed = all(b.path == () and isinstance(b.value, nodes.Call) for b in bindings)

@@ -136,9 +136,11 @@ def _is_synced(facts: Facts, loop: StepLoop) -> bool:
         if not isinstance(func, nodes.Name | nodes.Attribute | nodes.Subscript):
             continue
         origins = origins_in(facts.graph, func, frame_of(happening))
-        if any(kind(facts, origin) in _SYNCING for origin in origins):
-            if inner_of(facts, func) is None:
-                return True
+        if (
+            any(kind(facts, origin) in _SYNCING for origin in origins)
+            and inner_of(facts, func) is None
+        ):
+            return True
         plain = plain or (
             not happening.chain and any(facts.roles.role(o) in _PLAIN for o in origins)
         )
@@ -165,11 +167,12 @@ def _missed(
         later = [
             h
             for h in later
-            if h.unit is happening.unit
-            and h.chain == happening.chain
-            or len(h.chain) > depth
-            and h.chain[:depth] == happening.chain
-            and h.chain[depth][1] is happening.unit
+            if (h.unit is happening.unit and h.chain == happening.chain)
+            or (
+                len(h.chain) > depth
+                and h.chain[:depth] == happening.chain
+                and h.chain[depth][1] is happening.unit
+            )
         ]
         return later[0] if later else None
     if isinstance(node, nodes.Continue):
@@ -185,9 +188,12 @@ def _is_caught(happening: Happening, loop: StepLoop) -> bool:
                 return True
             if isinstance(parent, nodes.Try) and parent.handlers:
                 inside = any(child is one for one in parent.body)
-                if inside and isinstance(happening.node, nodes.Raise | nodes.Assert | nodes.Call):
-                    if is_within(parent, loop.node) or happening.chain:
-                        return True
+                if (
+                    inside
+                    and isinstance(happening.node, nodes.Raise | nodes.Assert | nodes.Call)
+                    and (is_within(parent, loop.node) or happening.chain)
+                ):
+                    return True
     return False
 
 

@@ -53,9 +53,12 @@ class Paths:
                 return self._call(node, depth)
             case nodes.Subscript():
                 key = node.slice
-                if isinstance(key, nodes.Const) and isinstance(key.value, str):
-                    if RANK_ENVIRONMENT.get(key.value) or _PER_PROCESS.search(key.value):
-                        return True
+                if (
+                    isinstance(key, nodes.Const)
+                    and isinstance(key.value, str)
+                    and (RANK_ENVIRONMENT.get(key.value) or _PER_PROCESS.search(key.value))
+                ):
+                    return True
                 return self.may_differ(node.value, depth + 1)
         return any(self.may_differ(child, depth) for child in node.get_children())
 

@@ -78,9 +78,10 @@ def tested(module: Module, guards: frozenset[str]) -> tuple[Node, ...]:
             for generator in node.generators:
                 for test in generator.ifs:
                     found.extend(_plain_tests(test))
-        elif isinstance(node, nodes.Assign | nodes.AnnAssign | nodes.Return):
-            if isinstance(node.value, nodes.BoolOp | nodes.UnaryOp):
-                found.extend(_plain_tests(node.value, whole=False))
+        elif isinstance(node, nodes.Assign | nodes.AnnAssign | nodes.Return) and isinstance(
+            node.value, nodes.BoolOp | nodes.UnaryOp
+        ):
+            found.extend(_plain_tests(node.value, whole=False))
     return tuple(node for node in found if _speaks_of_processes(node, guards))
 
 

@@ -26,6 +26,7 @@ from ddp_lint.model.states import (
 )
 from ddp_lint.model.story import Story
 from ddp_lint.model.tree import Node, dotted
+from ddp_lint.sources import SourceFile
 
 _MOST_NEIGHBOURS = 4
 
@@ -146,6 +147,5 @@ def _neighbours(facts: Facts, module: Module, entry: str) -> Iterator[Module]:
             yield found
 
 
-def _text(file: object) -> str:
-    raw: bytes = getattr(file, "raw")
-    return raw.decode("utf-8", errors="replace")
+def _text(file: SourceFile) -> str:
+    return file.raw.decode("utf-8", errors="replace")

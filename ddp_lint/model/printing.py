@@ -121,9 +121,11 @@ def _loops_of_work(facts: Facts) -> dict[int, Node]:
             found[id(outer)] = outer
     for unit in facts.units:
         for node in unit.loops:
-            if isinstance(node, nodes.For):
-                if facts.roles_of(node.iter) & {"loader", "prepared loader"}:
-                    found[id(node)] = node
+            if isinstance(node, nodes.For) and facts.roles_of(node.iter) & {
+                "loader",
+                "prepared loader",
+            }:
+                found[id(node)] = node
     return found
 
 
@@ -194,9 +196,12 @@ def _is_quiet_elsewhere(facts: Facts) -> bool:
     for module in facts.modules:
         for name in ("print", "stdout"):
             for _, owner, _ in module.attribute_stores.get(name, ()):
-                if dotted(owner).rpartition(".")[2] in ("builtins", "__builtin__", "sys"):
-                    if _is_reached(facts, owner):
-                        return True
+                if dotted(owner).rpartition(".")[2] in (
+                    "builtins",
+                    "__builtin__",
+                    "sys",
+                ) and _is_reached(facts, owner):
+                    return True
         for unit in module.units:
             if "print" in unit.bindings and not unit.is_function:
                 return True

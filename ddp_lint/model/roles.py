@@ -29,8 +29,9 @@ _BASES: dict[str, str] = {
     "torch.autograd.Function": "autograd function",
     "torchmetrics.Metric": "metric",
 }
-_PREPARING = frozenset({"prepare", "setup", "setup_module", "setup_optimizers", "setup_dataloaders",
-                        "prepare_model", "prepare_optimizer", "prepare_data_loader"})  # fmt: skip
+_PREPARING = frozenset({"prepare", "setup", "setup_module", "setup_optimizers",
+                        "setup_dataloaders", "prepare_model", "prepare_optimizer",
+                        "prepare_data_loader"})  # fmt: skip
 _DEEPSPEED_PARTS = ("engine", "engine optimizer", "engine loader", "engine scheduler")
 
 
@@ -148,9 +149,9 @@ class Roles:
             if (
                 package in ("transformers", "timm", "diffusers", "torchvision")
                 and name[:1].isupper()
+                and name.endswith(("Model", "PreTrainedModel", "Mixin", "Module", "Net"))
             ):
-                if name.endswith(("Model", "PreTrainedModel", "Mixin", "Module", "Net")):
-                    return "module"
+                return "module"
         return ""
 
 

@@ -141,10 +141,13 @@ def saves(facts: Facts) -> Iterator[Save]:
                 save = save if save is not None and save.is_of_weights else None
         if save is not None:
             yield save
-        elif isinstance(call.func, nodes.Attribute) and call.func.attrname == "save_pretrained":
-            if _is_plain_export(facts, call):
-                path = call.args[0] if call.args else call.keywords[0].value
-                yield Save(facts, call, call.func.expr, path)
+        elif (
+            isinstance(call.func, nodes.Attribute)
+            and call.func.attrname == "save_pretrained"
+            and _is_plain_export(facts, call)
+        ):
+            path = call.args[0] if call.args else call.keywords[0].value
+            yield Save(facts, call, call.func.expr, path)
 
 
 def _is_plain_export(facts: Facts, call: nodes.Call) -> bool:
@@ -249,10 +252,13 @@ def _parts_of_name(facts: Facts, node: nodes.Name, seen: set[int], depth: int) -
             yield from parts(facts, binding.value, seen, depth + 1)
     unit = facts.values.unit_of(node)
     for store in unit.subscript_stores:
-        if isinstance(store.value, nodes.Name) and store.value.name == node.name:
-            if isinstance(store.parent, nodes.Assign):
-                found = True
-                yield from parts(facts, store.parent.value, seen, depth + 1)
+        if (
+            isinstance(store.value, nodes.Name)
+            and store.value.name == node.name
+            and isinstance(store.parent, nodes.Assign)
+        ):
+            found = True
+            yield from parts(facts, store.parent.value, seen, depth + 1)
     if not found or facts.roles_of(node):
         yield node
 
@@ -341,9 +347,13 @@ def _globalized(facts: Facts, test: Node) -> Iterator[Edit]:
             yield facts.replace(node, f"{node.expr.as_string()}.is_main_process")
         elif isinstance(node, nodes.Compare) and len(node.ops) == 1 and name is not None:
             op, right = node.ops[0]
-            if op == "==" and isinstance(right, nodes.Const) and right.value == 0:
-                if _is_local_rank(facts, node.left):
-                    yield facts.replace(node.left, f"{name}.get_rank()")
+            if (
+                op == "=="
+                and isinstance(right, nodes.Const)
+                and right.value == 0
+                and _is_local_rank(facts, node.left)
+            ):
+                yield facts.replace(node.left, f"{name}.get_rank()")
 
 
 def _is_local_rank(facts: Facts, node: Node) -> bool:

@@ -120,9 +120,9 @@ def _every(facts: Facts) -> Iterator[ShardedSave]:
         func = call.func
         if not isinstance(func, nodes.Attribute):
             continue
-        if func.attrname in _FSDP_METHODS and any("FullyShardedDataParallel" in n for n in names):
-            yield ShardedSave(facts, call, "fsdp")
-        elif func.attrname == "state_dict" and _is_fsdp(facts, func.expr):
+        if (
+            func.attrname in _FSDP_METHODS and any("FullyShardedDataParallel" in n for n in names)
+        ) or (func.attrname == "state_dict" and _is_fsdp(facts, func.expr)):
             yield ShardedSave(facts, call, "fsdp")
         elif func.attrname in _ENGINE_METHODS and facts.roles_of(func.expr) & {"engine"}:
             yield ShardedSave(facts, call, "deepspeed")

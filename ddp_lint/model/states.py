@@ -174,9 +174,12 @@ class WrappedState(Spot):
         if key != self.key:
             return False
         path = Load(self.facts, call).path
-        if path is not None and self.save.path is not None:
-            if path.as_string() == self.save.path.as_string():
-                return True
+        if (
+            path is not None
+            and self.save.path is not None
+            and path.as_string() == self.save.path.as_string()
+        ):
+            return True
         return key is not None and not isinstance(path, nodes.Const)
 
     @cached_property

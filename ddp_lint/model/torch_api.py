@@ -8,15 +8,15 @@ from __future__ import annotations
 
 #: Packages that are never looked for in the linted project, whatever lies beside the script.
 EXTERNAL = frozenset(
-    """
-    torch torchvision torchaudio torchtext torchmetrics numpy scipy pandas sklearn PIL cv2 math os
-    sys time random json re logging argparse pathlib collections itertools functools contextlib
-    typing dataclasses copy warnings shutil subprocess tqdm wandb tensorboardX matplotlib h5py lmdb
-    zipfile tarfile pickle glob io datetime yaml omegaconf hydra jax tensorflow builtins albumentations
-    skimage imageio librosa soundfile imgaug webdataset
-    accelerate deepspeed apex lightning pytorch_lightning lightning_fabric
-    """.split()
-)
+    {"torch", "torchvision", "torchaudio", "torchtext", "torchmetrics", "numpy", "scipy",
+     "pandas", "sklearn", "PIL", "cv2", "math", "os", "sys", "time", "random", "json", "re",
+     "logging", "argparse", "pathlib", "collections", "itertools", "functools", "contextlib",
+     "typing", "dataclasses", "copy", "warnings", "shutil", "subprocess", "tqdm", "wandb",
+     "tensorboardX", "matplotlib", "h5py", "lmdb", "zipfile", "tarfile", "pickle", "glob", "io",
+     "datetime", "yaml", "omegaconf", "hydra", "jax", "tensorflow", "builtins", "albumentations",
+     "skimage", "imageio", "librosa", "soundfile", "imgaug", "webdataset", "accelerate",
+     "deepspeed", "apex", "lightning", "pytorch_lightning", "lightning_fabric"}
+)  # fmt: skip
 
 # -- what a call makes ------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ SPAWNERS = frozenset(
     }
 )
 
-#: Calls that answer with a rank: "global" over all nodes, "local" within one, "world" their number.
+#: Calls that answer with a rank: "global" over all nodes, "local" in one, "world" their number.
 RANK_CALLS: dict[str, str] = {
     f"{_D}get_rank": "global",
     f"{_D}distributed_c10d.get_rank": "global",
@@ -335,14 +335,15 @@ FACTORIES = frozenset(
     for name in (
         "tensor", "as_tensor", "from_numpy", "zeros", "ones", "empty", "full", "rand", "randn",
         "randint", "arange", "linspace", "logspace", "eye", "randperm", "Tensor", "FloatTensor",
-        "LongTensor", "IntTensor", "BoolTensor", "DoubleTensor", "load", "multinomial", "manual_seed",
+        "LongTensor", "IntTensor", "BoolTensor", "DoubleTensor", "load", "multinomial",
+        "manual_seed",
     )
 )  # fmt: skip
 #: Methods of a tensor that answer with a host value without waiting for the device.
 HOST_METHODS = frozenset(
-    {"size", "dim", "numel", "nelement", "element_size", "stride", "ndimension", "is_floating_point",
-     "data_ptr", "get_device", "is_contiguous", "storage_offset", "type", "is_inference", "is_complex",
-     "is_shared", "is_pinned", "count", "index", "keys"}
+    {"size", "dim", "numel", "nelement", "element_size", "stride", "ndimension",
+     "is_floating_point", "data_ptr", "get_device", "is_contiguous", "storage_offset", "type",
+     "is_inference", "is_complex", "is_shared", "is_pinned", "count", "index", "keys"}
 )  # fmt: skip
 HOST_ATTRIBUTES = frozenset(
     {
@@ -363,9 +364,10 @@ HOST_ATTRIBUTES = frozenset(
 HOST_FUNCTIONS = frozenset(
     f"torch.{name}"
     for name in (
-        "is_tensor", "is_floating_point", "is_complex", "numel", "is_grad_enabled", "device", "Size",
-        "get_default_dtype", "is_autocast_enabled", "typename", "finfo", "iinfo", "initial_seed",
-        "is_inference_mode_enabled", "get_rng_state", "Generator", "no_grad", "enable_grad",
+        "is_tensor", "is_floating_point", "is_complex", "numel", "is_grad_enabled", "device",
+        "Size", "get_default_dtype", "is_autocast_enabled", "typename", "finfo", "iinfo",
+        "initial_seed", "is_inference_mode_enabled", "get_rng_state", "Generator", "no_grad",
+        "enable_grad",
     )
 )  # fmt: skip
 #: Methods that answer with their own object (of modules), or with the same values (of tensors).

@@ -106,16 +106,6 @@ class Linter:
             known = self._settings[key] = self.options.on_top_of(found)
         return known
 
-    def without_excluded(self, project: Project) -> Project:
-        """The project with those targets only that no setting excludes."""
-        kept = frozenset(
-            key
-            for key in project.targets
-            if not self._exclude.excludes(path := str(project.files[key].path))
-            and not self.settings_of(project.files[key].path, project.root).excludes(path)
-        )
-        return project if kept == project.targets else replace(project, targets=kept)
-
     def with_words(self, project: Project) -> Project:
         """The project with what the settings of its files say about its own helpers.
 
@@ -134,6 +124,16 @@ class Linter:
             scaler_wrappers=_last_parts(one.scaler_wrappers for one in found.values()),
         )
         return project if words == project.words else replace(project, words=words)
+
+    def without_excluded(self, project: Project) -> Project:
+        """The project with those targets only that no setting excludes."""
+        kept = frozenset(
+            key
+            for key in project.targets
+            if not self._exclude.excludes(path := str(project.files[key].path))
+            and not self.settings_of(project.files[key].path, project.root).excludes(path)
+        )
+        return project if kept == project.targets else replace(project, targets=kept)
 
     def to_lint(self, found: Found) -> list[Project]:
         """The projects of ``found`` in which settings leave something to lint."""
@@ -245,9 +245,12 @@ def _unusable(found: Found) -> tuple[Problem, ...]:
 
 def _analyse_all(linter: Linter, projects: Sequence[Project]) -> Iterable[Outcome]:
     rules = [[rule.code for rule in linter.rules_for(project)] for project in projects]
-    jobs = min(linter.options.jobs or os.cpu_count() or 1, len(projects))
     files = sum(len(project.files) for project in projects)
-    if jobs > 1 and (linter.options.jobs or files >= _WORTH_A_PROCESS):
+    jobs = linter.options.jobs or (os.cpu_count() if files >= _WORTH_A_PROCESS else None) or 1
+    if len(projects) == 1:
+        return [_analyse(projects[0], rules[0], jobs)]
+    jobs = min(jobs, len(projects))
+    if jobs > 1:
         from concurrent.futures import ProcessPoolExecutor  # slow to import, seldom wanted
 
         with ProcessPoolExecutor(jobs) as pool:
@@ -255,9 +258,9 @@ def _analyse_all(linter: Linter, projects: Sequence[Project]) -> Iterable[Outcom
     return map(_analyse, projects, rules)
 
 
-def _analyse(project: Project, codes: Collection[str]) -> Outcome:
+def _analyse(project: Project, codes: Collection[str], jobs: int = 1) -> Outcome:
     known = all_rules()
-    return analyse(project, [known[code] for code in codes])
+    return analyse(project, [known[code] for code in codes], jobs=jobs)
 
 
 def _named(projects: Iterable[Project], findings: Iterable[Finding]) -> dict[str, SourceFile]:

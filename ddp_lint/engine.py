@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ddp_lint.finding import Draft, Finding, Problem
 from ddp_lint.gate import Gate, is_about_training
@@ -16,6 +17,11 @@ from ddp_lint.model.values import Values
 from ddp_lint.rule import Rule
 from ddp_lint.sources import Project
 
+#: From this many programs on, several processes are faster than one.
+_WORTH_SHARING = 8
+#: What forked processes share: the analysis, its entry points, and how many there are.
+_SHARED: list[tuple[_Analysis, list[Module], int] | None] = [None]
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -25,18 +31,50 @@ class Outcome:
     problems: tuple[Problem, ...]
 
 
-def analyse(project: Project, rules: Iterable[Rule], *, gate: bool = True) -> Outcome:
+def analyse(
+    project: Project, rules: Iterable[Rule], *, gate: bool = True, jobs: int = 1
+) -> Outcome:
     """All findings of ``rules`` in the project's targets, before noqa and settings.
 
-    ``gate=False`` parses every file; it never changes the findings, only the time.
+    ``gate=False`` parses every file, and ``jobs`` processes share the programs among them; both
+    never change the findings, only the time.
     """
     collecting = gc.isenabled()
     gc.disable()  # the model lives until the answer is there; collecting meanwhile only costs
     try:
-        return _Analysis(project, list(rules), gate).run()
+        return _Analysis(project, list(rules), gate).run(jobs)
     finally:
         if collecting:
             gc.enable()
+
+
+@dataclass
+class _Found:
+    """Findings by their cause, and which files were part of a program."""
+
+    findings: dict[tuple[object, ...], Finding] = field(default_factory=dict)
+    covered: set[str] = field(default_factory=set)
+    problems: dict[str, Problem] = field(default_factory=dict)
+
+    def add(self, finding: Finding) -> None:
+        key = _cause(finding)
+        # The shortest way to it is the one to show.
+        known = self.findings.get(key)
+        if known is None or _shown_before(finding, known):
+            self.findings[key] = finding
+
+    def merge(self, other: _Found) -> None:
+        for finding in other.findings.values():
+            self.add(finding)
+        self.covered |= other.covered
+        self.problems.update(other.problems)
+
+
+def _shown_before(first: Finding, second: Finding) -> bool:
+    """Of two findings of one cause, which to show: the same however programs are shared out."""
+    return (len(first.related), first.message, str(first.related)) < (
+        len(second.related), second.message, str(second.related)
+    )  # fmt: skip
 
 
 class _Analysis:
@@ -48,23 +86,55 @@ class _Analysis:
         self.values = Values(self.codebase)
         self.wiring = Wiring(self.values)
 
-    def run(self) -> Outcome:
+    def run(self, jobs: int) -> Outcome:
         modules = self._load()
+        imported = self._imported(modules)
+        entries = [m for m in modules if m.is_script or m.key not in imported]
+        rest = [m for m in modules if m not in entries]
+        found = _Found()
+        if jobs > 1 and len(entries) >= _WORTH_SHARING and hasattr(os, "fork"):
+            for part in self._shared(entries, min(jobs, len(entries))):
+                found.merge(part)
+        else:
+            self._ask(entries, found)
+        for module in rest:
+            if module.key not in found.covered:
+                self._ask([module], found)
+        problems = dict(found.problems)
+        problems.update(self.codebase.problems)
+        wanted = [p for key, p in problems.items() if key in self.project.targets]
+        ordered = sorted(found.findings.values(), key=_order)
+        return Outcome(tuple(ordered), tuple(sorted(wanted)))
+
+    def _shared(self, entries: list[Module], jobs: int) -> Iterator[_Found]:
+        """What ``jobs`` processes find, each in its part of the programs.
+
+        They are forked, so that what is parsed by now is there in each of them.
+        """
+        from concurrent.futures import ProcessPoolExecutor  # slow to import, not always wanted
+        from multiprocessing import get_context
+
+        _SHARED[0] = self, entries, jobs
+        try:
+            with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
+                yield from pool.map(_ask_part, range(jobs))
+        finally:
+            _SHARED[0] = None
+
+    def _ask(self, entries: list[Module], found: _Found) -> None:
+        """Every rule about the program of each entry point."""
         wanted = {self.project.files[key].name for key in self.project.targets}
-        found: dict[tuple[object, ...], Finding] = {}
-        for program in self._programs(modules):
+        for module in entries:
+            program = Program(self.wiring, [module])
+            reached = program.facts.modules
+            found.covered.update(one.key for one in reached)
+            if not any(is_about_training(one.source.raw) for one in reached):
+                continue
             for rule in self.rules:
                 for draft in rule.check(program):
-                    if draft.place.path not in wanted:
-                        continue
-                    finding = _finding(rule, draft)
-                    key = _cause(finding)
-                    # The shortest way to it is the one to show.
-                    if key not in found or len(finding.related) < len(found[key].related):
-                        found[key] = finding
-        ordered = sorted(found.values(), key=lambda finding: _order(finding))
-        problems = [p for key, p in self.codebase.problems.items() if key in self.project.targets]
-        return Outcome(tuple(ordered), tuple(sorted(problems)))
+                    if draft.place.path in wanted:
+                        found.add(_finding(rule, draft))
+        found.problems.update(self.codebase.problems)
 
     def _load(self) -> list[Module]:
         loaded = [self.values.load(key) for key in self.gate.wanted()]
@@ -72,21 +142,8 @@ class _Analysis:
         for module in modules:
             for cls in module.classes:
                 self.values.mro(cls)
+        self.values.settled = True
         return modules
-
-    def _programs(self, modules: list[Module]) -> Iterator[Program]:
-        """One program for each entry point, and one for each file that none of them reaches."""
-        covered: set[int] = set()
-        imported = self._imported(modules)
-        entries = [m for m in modules if m.is_script or m.key not in imported]
-        rest = [m for m in modules if m not in entries]
-        for module in [*entries, *rest]:
-            if module in rest and id(module) in covered:
-                continue
-            program = Program(self.wiring, [module])
-            covered.update(id(one) for one in program.facts.modules)
-            if any(is_about_training(one.source.raw) for one in program.facts.modules):
-                yield program
 
     def _imported(self, modules: list[Module]) -> set[str]:
         found: set[str] = set()
@@ -97,6 +154,14 @@ class _Analysis:
                     if key is not None and key != module.key:
                         found.add(key)
         return found
+
+
+def _ask_part(part: int) -> _Found:
+    assert _SHARED[0] is not None
+    analysis, entries, jobs = _SHARED[0]
+    found = _Found()
+    analysis._ask(entries[part::jobs], found)
+    return found
 
 
 def _finding(rule: Rule, draft: Draft) -> Finding:

@@ -87,7 +87,7 @@ class Wiring:
 
     def _calls(self, unit: Unit) -> Iterator[nodes.Call]:
         yield from unit.calls
-        if "__setitem__" in self.values.method_names:
+        if "__setitem__" in self.values.names_defined:
             for store in unit.subscript_stores:
                 yield self._store(store)
 
@@ -124,7 +124,7 @@ class Wiring:
     def _is_open(self, origin: Origin) -> bool:
         if isinstance(origin, Made) and ROLES.get(origin.name) in WRAPPERS:
             return True
-        if isinstance(origin, Member) and origin.name not in self.values.method_names:
+        if isinstance(origin, Member) and origin.name not in self.values.names_defined:
             return False
         return any(isinstance(part, Param) for part in inner(origin))
 
@@ -135,7 +135,7 @@ class Wiring:
             name = getattr(argument, "attrname", getattr(argument, "name", None))
             if not isinstance(argument, nodes.Name | nodes.Attribute):
                 continue
-            if name not in self.values.callable_names:
+            if name not in self.values.names_defined:
                 continue
             for origin in self.values.of(argument):
                 if isinstance(origin, Code):

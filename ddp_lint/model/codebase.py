@@ -7,6 +7,7 @@ then ``src`` and other roots of packages.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -16,6 +17,8 @@ from ddp_lint.model.modules import Import, Module
 from ddp_lint.model.torch_api import EXTERNAL
 from ddp_lint.model.tree import Unparsable, parse
 from ddp_lint.sources import Project, Unreadable
+
+_DEFINITION = re.compile(rb"\b(?:def|class)[ \t]+(\w+)")
 
 
 class CodeBase:
@@ -42,6 +45,18 @@ class CodeBase:
         except RecursionError:
             self.problems[key] = Problem(file.name, 0, "is nested too deeply to be analysed")
         return None
+
+    @cached_property
+    def names_defined(self) -> frozenset[str]:
+        """Every function, method and class name of the project, read from the text: what a call
+        may lead to must not depend on which files have been parsed so far."""
+        found: set[bytes] = set()
+        for file in self.project.files.values():
+            try:
+                found.update(_DEFINITION.findall(file.raw))
+            except Unreadable:
+                continue
+        return frozenset(name.decode("ascii", "replace") for name in found)
 
     @cached_property
     def _by_tail(self) -> dict[str, list[str]]:

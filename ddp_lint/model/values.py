@@ -80,8 +80,9 @@ class Values:
         self._units: dict[int, Unit] = {}
         self._mro: dict[int, list[Class]] = {}
         self.subclasses: dict[int, list[Class]] = {}
-        self.method_names: set[str] = set()
-        self.callable_names: set[str] = set()
+        #: Once set, which classes override what no longer depends on what is loaded when.
+        self.settled = False
+        self.names_defined = codebase.names_defined
 
     # -- where a node lies ------------------------------------------------------------------
 
@@ -90,10 +91,6 @@ class Values:
         if id(module.tree) in self._modules:
             return
         self._modules[id(module.tree)] = module
-        for cls in module.classes:
-            self.method_names.update(cls.methods)
-            self.callable_names.add(cls.name)
-        self.callable_names.update(u.name for u in module.units if u.name)
 
     def module_of(self, node: Node) -> Module:
         return self._modules[id(node.root())]
@@ -382,7 +379,8 @@ class Values:
         for base in base_classes(cls):
             for origin in self.of(base):
                 if isinstance(origin, Type):
-                    self.subclasses.setdefault(id(origin.cls), []).append(cls)
+                    if not self.settled:
+                        self.subclasses.setdefault(id(origin.cls), []).append(cls)
                     found.extend(c for c in self.mro(origin.cls) if c not in found)
         self._mro[id(cls)] = found
         return found

@@ -86,6 +86,4 @@ def check(program: Program) -> Findings:
         )
         if state.failing_load is not None:
             message += f"; `{state.failing_load.text}` loads it into a plain model and fails"
-        yield state.finding(
-            message, related=state.places, fix=state.unwrapping, level=state.level
-        )
+        yield state.finding(message, related=state.places, fix=state.unwrapping, level=state.level)

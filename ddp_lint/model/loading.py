@@ -269,12 +269,22 @@ class Loading:
 
 def name_of(call: nodes.Call) -> str:
     """The name or attribute that is given what ``call`` makes, "" where there is none."""
+    index: int | None = None
     for child, parent in ancestors(call):
         if isinstance(parent, nodes.Assign | nodes.AnnAssign):
-            target = parent.targets[0] if isinstance(parent, nodes.Assign) else parent.target
-            if child is parent.value and isinstance(target, nodes.AssignName | nodes.AssignAttr):
+            target: object = (
+                parent.targets[0] if isinstance(parent, nodes.Assign) else parent.target
+            )
+            if child is not parent.value:
+                return ""
+            if index is not None:
+                elements = target.elts if isinstance(target, nodes.Tuple | nodes.List) else []
+                target = elements[index] if index < len(elements) else None
+            if isinstance(target, nodes.AssignName | nodes.AssignAttr):
                 return str(target.as_string())
             return ""
-        if not isinstance(parent, nodes.IfExp):
+        if isinstance(parent, nodes.Tuple) and index is None:
+            index = next(i for i, one in enumerate(parent.elts) if one is child)
+        elif not isinstance(parent, nodes.IfExp):
             return ""
     return ""

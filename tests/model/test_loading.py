@@ -170,3 +170,75 @@ def test_a_dataset_that_says_what_its_samples_are() -> None:
         f"    return Image.open(str(i))\nfor batch in DataLoader(Photos()):\n  {STEP}"
     )
     assert [decode.text for decode in program.samples.decodes] == ["Image.open(str(i))"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param(
+            "def run(loader, training):\n  for batch in loader:\n    out = net(batch).sum()\n"
+            "    if training:\n      out.backward()\n"
+            "train, val = DataLoader(data), DataLoader(data)\n"
+            "run(train, training=True)\nrun(val, False)\n",
+            ["train"],
+            id="a flag says which call trains",
+        ),
+        pytest.param(
+            "def run(loader, optimizer=None):\n  for batch in loader:\n"
+            "    out = net(batch).sum()\n    if optimizer is not None:\n      out.backward()\n"
+            "train, val = DataLoader(data), DataLoader(data)\n"
+            "run(train, optimizer=torch.optim.SGD(net.parameters()))\nrun(val)\n",
+            ["train"],
+            id="so does an optimizer",
+        ),
+        pytest.param(
+            f"def run(loader):\n  for batch in loader:\n    {STEP}\n"
+            "train, val = DataLoader(data), DataLoader(data)\n"
+            "run(train)\nwith torch.no_grad():\n  run(val)\n",
+            ["train"],
+            id="and a context",
+        ),
+        pytest.param(
+            "class Ahead:\n  def __init__(self, loader):\n    self.loader = iter(loader)\n"
+            "  def next(self):\n    return next(self.loader)\n"
+            "train, val = DataLoader(data), DataLoader(data)\n"
+            "def fit():\n  ahead = Ahead(train)\n  for _ in range(9):\n    batch = ahead.next()\n"
+            f"    {STEP}\n"
+            "def check():\n  ahead = Ahead(val)\n  net(ahead.next())\n"
+            "fit()\ncheck()\n",
+            ["train"],
+            id="each object has its own iterator",
+        ),
+    ],
+)
+def test_which_of_several_loaders_trains(text: str, names: list[str]) -> None:
+    assert [name for name, _, _ in drawn(program_of(HEAD + text))] == names
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "def make(dataset, sampler=None):\n  return DataLoader(dataset, sampler=sampler)\n",
+        "def make(dataset, **options):\n  return DataLoader(dataset, **options)\n",
+        "def make(dataset, sampler=None):\n  options = {}\n  if sampler:\n"
+        "    options['sampler'] = sampler\n  return DataLoader(dataset, **options)\n",
+    ],
+)
+def test_one_helper_makes_loaders_with_and_without_sampler(make: str) -> None:
+    program = program_of(
+        HEAD + make + "train = make(data, sampler=DistributedSampler(data))\nval = make(data)\n"
+        f"for batch in train:\n  {STEP}\nfor batch in val:\n  {STEP}\n"
+    )
+    assert [len(feed.loader.samplers) for feed in program.epochs.feeds] == [1, 0]
+
+
+def test_what_a_function_puts_into_its_own_keywords_stays_there() -> None:
+    program = program_of(
+        HEAD + "from settings import options\n"
+        "def make(dataset, **given):\n  return DataLoader(dataset, **given)\n"
+        "def sharded(dataset, **given):\n  given['sampler'] = DistributedSampler(dataset)\n"
+        "  return make(dataset, **given)\n"
+        "train, val = sharded(data, **options), make(data, **options)\n"
+        f"for batch in train:\n  {STEP}\nfor batch in val:\n  {STEP}\n"
+    )
+    assert [len(feed.loader.samplers) for feed in program.epochs.feeds] == [1, 0]

@@ -37,7 +37,7 @@ RULES = {
 }
 
 
-def analyse(project: Project, rules: Iterable[Rule]) -> Outcome:
+def analyse(project: Project, rules: Iterable[Rule], *, jobs: int = 1) -> Outcome:
     codes = {rule.code for rule in rules}
     found: list[Finding] = []
     problems: list[Problem] = []

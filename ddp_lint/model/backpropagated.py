@@ -12,10 +12,10 @@ from astroid import nodes
 from ddp_lint.model.calls import CallGraph
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Api
+from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Steps
 from ddp_lint.model.torch_api import HOST_METHODS
 from ddp_lint.model.tree import COMPREHENSIONS, Node, dotted, elements
-from ddp_lint.model.values import argument_for
 
 #: Methods that give a plain number, or an array of the host.
 TO_HOST = frozenset({"item", "tolist", "numpy", "cpu"})

@@ -32,9 +32,10 @@ from ddp_lint.model.origins import (
     Unknown,
     inner,
 )
+from ddp_lint.model.passing import argument_for
 from ddp_lint.model.torch_api import ROLES, SPAWNERS, WRAPPERS
 from ddp_lint.model.tree import Node, elements, entries
-from ddp_lint.model.values import MOST_ORIGINS, Values, argument_for
+from ddp_lint.model.values import MOST_ORIGINS, Values
 
 ROUNDS = 4
 #: What a method of an actor is called through.

@@ -26,8 +26,8 @@ from ddp_lint.model.origins import (
     Origins,
     Result,
 )
+from ddp_lint.model.passing import argument_for
 from ddp_lint.model.tree import Node, elements, statement, walk, walk_scope
-from ddp_lint.model.values import argument_for
 
 _DEEPEST = 12
 _MOST = 4000

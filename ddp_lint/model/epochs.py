@@ -15,10 +15,10 @@ from ddp_lint.model.flow import always_exits, with_items
 from ddp_lint.model.loading import Loader, Loading, Sampler, name_of
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Expression, Instance, Made, Member, Origin, inner
+from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.torch_api import NO_GRAD
 from ddp_lint.model.tree import Node, dotted, source
-from ddp_lint.model.values import argument_for
 
 _DRAWING = frozenset({"next", "__next__"})
 

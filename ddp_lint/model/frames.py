@@ -15,8 +15,8 @@ from astroid import nodes
 from ddp_lint.model.calls import REMOTE_CALLS, CallGraph
 from ddp_lint.model.modules import Class, Unit
 from ddp_lint.model.origins import Expression, Origins
+from ddp_lint.model.passing import argument_for
 from ddp_lint.model.tree import Node, dotted, elements
-from ddp_lint.model.values import argument_for
 
 _MOST_STEPS = 12
 

@@ -14,10 +14,10 @@ from ddp_lint.model.flow import Condition, reaching
 from ddp_lint.model.gates import is_switch
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Made
+from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.torch_api import BARRIERS, EMPTY_CACHE, SYNCHRONIZE
 from ddp_lint.model.tree import Node, dotted, elements, entries, source, statement, walk
-from ddp_lint.model.values import argument_for
 
 _TEST_FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
 _READS = frozenset({"item", "cpu", "tolist", "numpy"})

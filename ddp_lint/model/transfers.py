@@ -14,10 +14,10 @@ from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.loading import Loader, Loading
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Expression, Made, Origin
+from ddp_lint.model.passing import argument_for
 from ddp_lint.model.placing import is_cpu
 from ddp_lint.model.steps import Happening
 from ddp_lint.model.tree import Node, dotted, elements, walk
-from ddp_lint.model.values import argument_for
 
 _WRAPPING = frozenset({"enumerate", "tqdm", "iter"})
 

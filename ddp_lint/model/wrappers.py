@@ -15,10 +15,10 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import arm_of, conditions, reaching
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Expression, Instance, Item, Made, Member, Origin, Result
+from ddp_lint.model.passing import argument_for
 from ddp_lint.model.ranks import parts_of
 from ddp_lint.model.torch_api import ROLES
 from ddp_lint.model.tree import SCOPES, Node, ancestors, dotted, elements, walk
-from ddp_lint.model.values import argument_for
 
 #: Functions of libraries that give the model inside a wrapper, and copies of it.
 _UNWRAPPING = frozenset(

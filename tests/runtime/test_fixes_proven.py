@@ -40,8 +40,8 @@ class Change:
 
 #: Rules that mend other forms of the defect than that of their proof, and why not this one.
 NO_FIX = {
-    "DDP206": "only a missing update() is mended; a plain step may also mean to have no scaler",
-    "DDP403": "the program reads the file again, and would have to change there too",
+    "DDP206": "only a missing update() has a fix; the proof shows a plain step",
+    "DDP403": "the file is read again in the same program, by a path that is no constant",
     "DDP507": "no device is chosen anywhere; the fix moves a choice that is made too late",
     "DDP508": "bad() ends by returning what it saw: there is no end to destroy the group at",
 }
@@ -61,10 +61,10 @@ FORMS = {
         model.module.load_state_dict(state)
 """
         },
-        "a barrier in a try may be missed by a rank that fails before it",
+        "the fix is for a load and a save in one block, not for a load in a try of its own",
     ),
 }
-#: What is left to whoever takes the fix, which is why these are unsafe.
+#: What the fix leaves to its user (these are unsafe), or what the proof watches itself with.
 BY_HAND = {
     "DDP101": Change(
         {

@@ -49,6 +49,7 @@ class Collectives:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self._may: dict[int, bool] = {}
+        self._may_calls: dict[int, bool] = {}
 
     # -- one call ---------------------------------------------------------------------------
 
@@ -186,13 +187,13 @@ class Collectives:
             for name in self.facts.names(call)
         )
 
-    def may_send(self, call: nodes.Call) -> bool:
-        """Whether a call is a collective, or may lead to one."""
-        return self._may_be(call) or any(
-            self.may_reach(target) for target in self.facts.graph.targets_of(call)
-        )
-
     def _may_be(self, call: nodes.Call) -> bool:
+        known = self._may_calls.get(id(call))
+        if known is None:
+            known = self._may_calls[id(call)] = self._looks_like_one(call)
+        return known
+
+    def _looks_like_one(self, call: nodes.Call) -> bool:
         if self.facts.names(call) & COLLECTIVES or self.direct(call) is not None:
             return True
         if not self._wraps:

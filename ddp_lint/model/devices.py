@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,9 @@ _GLOBAL_CALLS = frozenset(
     {"torch.distributed.get_rank", "torch.distributed.distributed_c10d.get_rank"}
 )
 _GLOBAL_ENVIRONMENT = frozenset({"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
+_SPEAKING_OF_RANKS = re.compile(
+    rb"get_rank\s*\(|[\"'](?:RANK|SLURM_PROCID|OMPI_COMM_WORLD_RANK)[\"']"
+)
 _GETTERS = frozenset({"os.environ.get", "os.getenv"})
 _DEEPEST = 6
 
@@ -78,6 +82,8 @@ class RankAsDevice(Spot):
 
 def ranks_as_devices(facts: Facts) -> Iterator[RankAsDevice]:
     """The first use of each global rank as a device."""
+    if not any(_SPEAKING_OF_RANKS.search(module.source.raw) for module in facts.modules):
+        return
     found: dict[int, list[tuple[nodes.Call, Node, Node]]] = {}
     for call, _ in facts.calls:
         for sink in _sinks(facts, call):
@@ -298,7 +304,7 @@ class UnplacedGroup(Spot):
 
 
 def unplaced_groups(facts: Facts) -> Iterator[UnplacedGroup]:
-    if _is_told_its_gpu(facts):
+    if not any(facts.calls_to(INIT_GROUP)) or _is_told_its_gpu(facts):
         return
     seen: set[int] = set()
     for telling in facts.once(Story).tellings:

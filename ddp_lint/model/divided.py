@@ -90,8 +90,8 @@ def divided_calls(facts: Facts) -> Iterator[DividedCall]:
         return
     sending = facts.once(Collectives)
     for unit in facts.units:
-        if any(sending.may_send(call) for call in unit.calls):
-            yield from divided(facts, unit, sending.reached, sending.may_send)
+        if any(sending.may_make(call) for call in unit.calls):
+            yield from divided(facts, unit, sending.reached, sending.may_make)
 
 
 def divided(

@@ -64,8 +64,10 @@ def _is_work(facts: Facts, call: nodes.Call) -> bool:
 
 
 def open_groups(facts: Facts) -> Iterator[OpenGroup]:
-    if facts.once(makes_several) is None or any(True for _ in facts.calls_to({"os._exit"})):
-        return  # alone, or it leaves without shutting anything down
+    if not any(facts.calls_to(INIT_GROUP)) or facts.once(makes_several) is None:
+        return
+    if any(facts.calls_to({"os._exit"})):
+        return  # it leaves without shutting anything down
     destroying = [(call, unit) for call, unit in facts.calls if _destroys(facts, call)]
     seen: set[int] = set()
     for telling in facts.once(Story).tellings:

@@ -131,6 +131,8 @@ def racing_loads(facts: Facts) -> Iterator[RacingLoad]:
     if facts.once(makes_several) is None:
         return
     written = {id(save.node): save for save in saves(facts)}
+    if not written or not any(facts.calls_to({"torch.load"})):
+        return
     seen: set[int] = set()
     for telling in facts.once(Story).tellings:
         pending: dict[str, nodes.Call] = {}

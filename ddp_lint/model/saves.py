@@ -128,8 +128,16 @@ class Save(Place):
         return tuple(found)
 
 
-def saves(facts: Facts) -> Iterator[Save]:
+def saves(facts: Facts) -> tuple[Save, ...]:
     """Every call that writes a checkpoint to a file."""
+    return facts.once(_found_saves)
+
+
+def _found_saves(facts: Facts) -> tuple[Save, ...]:
+    return tuple(_find_saves(facts))
+
+
+def _find_saves(facts: Facts) -> Iterator[Save]:
     for call, _ in facts.calls:
         names = facts.names(call)
         save = None

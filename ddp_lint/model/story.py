@@ -22,6 +22,7 @@ from ddp_lint.model.torch_api import (
     INIT_GROUP,
     SET_DEVICE,
 )
+from ddp_lint.model.tree import Node
 
 _NAMES = COLLECTIVES | DESTROY_GROUP | DISTRIBUTED_MAKERS | INIT_GROUP | SET_DEVICE
 _NAMES |= {"torch.load", "torch.save", "torch.jit.save", "safetensors.torch.save_file"}
@@ -53,6 +54,7 @@ class Story:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self._matters: dict[int, bool] = {}
+        self._plots: dict[int, list[Node]] = {}
         self.tellings: list[list[Event]] = [self._tell(start) for start in self._starts()]
 
     def _starts(self) -> Iterator[Unit]:
@@ -75,22 +77,39 @@ class Story:
         return told
 
     def _enter(self, frame: Frame, told: list[Event], visits: dict[int, int], depth: int) -> None:
-        body = frame.unit.node.body
-        for statement in body if isinstance(body, list) else [body]:
-            for node in self.facts.steps.sequence(statement):
-                if len(told) > _MOST_EVENTS:
-                    return
-                if isinstance(node, nodes.With):
-                    # What a context manager does at the end, told once more in its place.
-                    for item, _ in node.items:
-                        if isinstance(item, nodes.Call) and depth < _DEEPEST:
-                            self._follow(item, frame, told, visits, depth)
-                if not isinstance(node, nodes.Call):
-                    continue
-                if depth < _DEEPEST:
-                    self._follow(node, frame, told, visits, depth)
-                if self._is_told(node):
-                    told.append(Event(node, frame, len(told)))
+        for node in self._plot(frame.unit):
+            if len(told) > _MOST_EVENTS:
+                return
+            if isinstance(node, nodes.With):
+                # What a context manager does at the end, told once more in its place.
+                for item, _ in node.items:
+                    if isinstance(item, nodes.Call) and depth < _DEEPEST:
+                        self._follow(item, frame, told, visits, depth)
+                continue
+            if depth < _DEEPEST:
+                self._follow(node, frame, told, visits, depth)
+            if self._is_told(node):
+                told.append(Event(node, frame, len(told)))
+
+    def _plot(self, unit: Unit) -> list[Node]:
+        """The calls of a function that matter, and its context managers, as they are run."""
+        known = self._plots.get(id(unit))
+        if known is None:
+            body = unit.node.body
+            known = self._plots[id(unit)] = [
+                node
+                for statement in (body if isinstance(body, list) else [body])
+                for node in self.facts.steps.sequence(statement)
+                if isinstance(node, nodes.With)
+                or (
+                    isinstance(node, nodes.Call)
+                    and (
+                        self._is_told(node)
+                        or any(self.matters(t) for t in self.facts.graph.targets_of(node))
+                    )
+                )
+            ]
+        return known
 
     def _follow(
         self,

@@ -128,6 +128,9 @@ class WrappedEarly(Spot):
 
 def wrapped_early(facts: Facts) -> Iterator[WrappedEarly]:
     yield from _converted_late(facts)
+    shards = (name for call, _ in facts.calls for name in facts.names(call))
+    if not any(ROLES.get(name) == "fsdp" for name in shards):
+        return
     seen: set[int] = set()
     for telling in facts.once(Story).tellings:
         for found in _optimizers_too_early(facts, telling):

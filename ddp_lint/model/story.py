@@ -22,7 +22,6 @@ from ddp_lint.model.torch_api import (
     INIT_GROUP,
     SET_DEVICE,
 )
-from ddp_lint.model.tree import Node
 
 _NAMES = COLLECTIVES | DESTROY_GROUP | DISTRIBUTED_MAKERS | INIT_GROUP | SET_DEVICE
 _NAMES |= {"torch.load", "torch.save", "torch.jit.save", "safetensors.torch.save_file"}
@@ -54,7 +53,7 @@ class Story:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self._matters: dict[int, bool] = {}
-        self._plots: dict[int, list[Node]] = {}
+        self._plots: dict[int, list[nodes.Call | nodes.With]] = {}
         self.tellings: list[list[Event]] = [self._tell(start) for start in self._starts()]
 
     def _starts(self) -> Iterator[Unit]:
@@ -91,7 +90,7 @@ class Story:
             if self._is_told(node):
                 told.append(Event(node, frame, len(told)))
 
-    def _plot(self, unit: Unit) -> list[Node]:
+    def _plot(self, unit: Unit) -> list[nodes.Call | nodes.With]:
         """The calls of a function that matter, and its context managers, as they are run."""
         known = self._plots.get(id(unit))
         if known is None:

@@ -26,6 +26,6 @@ def test_processes_share_programs_and_find_the_same() -> None:
 
 _STEMS = frozenset(
     {"host_sync_in_step", "branch_on_device_value", "unguarded_save", "clip_before_unscale",
-     "sampler_without_set_epoch", "forward_around_ddp", "collective_in_rank_guard", "data_parallel",
-     "synchronize_in_step", "zero_grad_missing", "stream_per_epoch"}
+     "sampler_without_set_epoch", "forward_around_ddp", "collective_in_rank_guard",
+     "data_parallel", "synchronize_in_step", "zero_grad_missing", "stream_per_epoch"}
 )  # fmt: skip

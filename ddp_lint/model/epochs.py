@@ -318,7 +318,7 @@ class Epochs:
             case Made(call=call):
                 role = self.facts.roles.role(origin)
                 if role == "loader":
-                    return sampler in self.loading.loader(call).samplers
+                    return self._deals(call, sampler)
                 return role == "" and self._mentions(call, sampler)
             case Instance(cls=cls):
                 # A method of the project tells what it tells in its own text, seen above.
@@ -339,11 +339,17 @@ class Epochs:
             for origin in self.facts.origins(node):
                 if isinstance(origin, Made) and (
                     origin.call is sampler.node
-                    or sampler in (self.loading.loader(origin.call).samplers
-                                   if self.facts.roles.role(origin) == "loader" else [])
-                ):  # fmt: skip
+                    or (
+                        self.facts.roles.role(origin) == "loader"
+                        and self._deals(origin.call, sampler)
+                    )
+                ):
                     return True
         return False
+
+    def _deals(self, loader: nodes.Call, sampler: Sampler) -> bool:
+        """Whether a loader made by this call may deal by the sampler, in whatever context."""
+        return any(one.node is sampler.node for one in self.loading.loader(loader).samplers)
 
 
 def turns_once(loop: Node) -> bool:

@@ -23,12 +23,7 @@ RULES = {rule.stem: rule for rule in all_rules().values()}
 PROOFS = {proof.stem: proof for proof in proofs.discover() if proof.has_bad}
 #: Proofs whose rule is not written yet, or does not find what the proof marks.  A name leaves
 #: this list as soon as it can.
-WAITING = {
-    "blocking_transfer",
-    "prefetcher_loses_batch",
-    "prefetcher_without_wait",
-    "stream_per_epoch",
-}
+WAITING: set[str] = set()
 
 
 @cache

@@ -17,7 +17,7 @@ from ddp_lint.model.origins import Api, Expression, Made, Member, Origin, Param,
 from ddp_lint.model.scaling import scale_call
 from ddp_lint.model.torch_api import AUTOCASTS
 from ddp_lint.model.tree import Node, position, statement, walk
-from ddp_lint.model.ways import Event, body_of
+from ddp_lint.model.ways import Event
 
 #: What a context manager does to autocast; None for one that has nothing to do with it.
 State = Literal["on", "off", "unknown"] | None
@@ -177,12 +177,16 @@ def needless_scalers(training: Training) -> Iterator[NeedlessScaler]:
     found: dict[Node, NeedlessScaler] = {}
     doubtful: set[Node] = set()
     for update in training.updates:
+        scaled_ones = [
+            (backward, scaled)
+            for backward in update.events("backward")
+            if (scaled := scale_call(training, backward)) is not None
+        ]
+        if not scaled_ones:
+            continue
         casts = list(_casts(training, update, regions))
         types = {regions.dtype(cast) for cast in casts}
-        for backward in update.events("backward"):
-            scaled = scale_call(training, backward)
-            if scaled is None:
-                continue
+        for backward, scaled in scaled_ones:
             for made in _constructors(facts, *scaled):
                 if types == {"torch.bfloat16"} and _is_certainly_on(made):
                     found.setdefault(made, NeedlessScaler(facts, made, backward, casts[0]))
@@ -193,7 +197,7 @@ def needless_scalers(training: Training) -> Iterator[NeedlessScaler]:
 
 def _casts(training: Training, update: Update, regions: Regions) -> Iterator[nodes.Call]:
     contexts: list[tuple[Node, Frame]] = []
-    for happening in training.facts.steps.happenings(body_of(update.node), update.unit):
+    for happening in update.happenings:
         node = happening.node
         if isinstance(node, nodes.With):
             frame = Frame(happening.unit)

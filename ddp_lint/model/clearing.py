@@ -128,11 +128,7 @@ class _Loop:
 
     @cached_property
     def _units(self) -> list[Unit]:
-        return [h.unit for h in self._happenings if h.chain]
-
-    @cached_property
-    def _happenings(self) -> list:  # type: ignore[type-arg]
-        return self.facts.steps.happenings(body_of(self.update.node), self.update.unit)
+        return [h.unit for h in self.update.happenings if h.chain]
 
     @cached_property
     def _nodes(self) -> list[tuple[Node, Event | None]]:
@@ -141,7 +137,7 @@ class _Loop:
         may_run = self.training.walker.may_run
         others = [
             (h.node, None)
-            for h in self._happenings
+            for h in self.update.happenings
             if id(h.node) not in seen
             and isinstance(h.node, nodes.Call | nodes.Assign)
             and all(may_run(unit) for unit in [*(u for _, u in h.chain), h.unit])

@@ -17,6 +17,7 @@ from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.moves import Kind, Moves
 from ddp_lint.model.owners import Owners
+from ddp_lint.model.steps import Happening
 from ddp_lint.model.tree import LOOPS, Node, source, walk_scope
 from ddp_lint.model.ways import Event, Walker, Way, body_of
 from ddp_lint.model.windows import Certainty, Gate, Gates, takes_other_data
@@ -118,6 +119,11 @@ class Update:
     @cached_property
     def ways(self) -> tuple[Way, ...]:
         return self.training.walker.ways(self.node, self.unit)
+
+    @cached_property
+    def happenings(self) -> list[Happening]:
+        """Everything that one iteration runs, whichever way it goes."""
+        return self.facts.steps.happenings(body_of(self.node), self.unit)
 
     def events(self, *kinds: Kind) -> list[Event]:
         """The distinct events of these kinds on any way."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from astroid import nodes
 
@@ -13,10 +15,11 @@ from ddp_lint.model.evaluation import Evaluations
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.frames import Frame, resolve
 from ddp_lint.model.grad_mode import GradMode
-from ddp_lint.model.gradients import Training
+from ddp_lint.model.gradients import Update
 from ddp_lint.model.histories import Graph, Histories
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.tree import Node, dotted, is_within, source, walk, walk_scope
+from ddp_lint.model.ways import body_of
 
 _EMPTYING = frozenset({"clear", "pop", "popleft", "popitem", "reset", "reset_meters", "backward"})
 _MOST_CALLS = 4
@@ -84,12 +87,13 @@ class _Store:
 def kept_graphs(evaluations: Evaluations) -> Iterator[Kept]:
     """Graphs that outlive the step that made them."""
     training = evaluations.training
+    keeping = _Keeping(training.facts)
     seen: set[Node] = set()
     # A loop that only runs backward passes is a window: what it collects lasts until the step.
-    loops = [(update.node, update.unit) for update in training.updates if not update.is_hook]
-    loops += [(found.node, found.unit) for found in evaluations.recording]
-    for node, unit in loops:
-        for kept in _Iteration(training, evaluations.mode, node, unit).kept():
+    loops = [update for update in training.updates if not update.is_hook]
+    loops += [Update(training, found.node, found.unit) for found in evaluations.recording]
+    for loop in loops:
+        for kept in _Iteration(loop, evaluations.mode, keeping).kept():
             if kept.node not in seen:
                 seen.add(kept.node)
                 yield kept
@@ -98,17 +102,18 @@ def kept_graphs(evaluations: Evaluations) -> Iterator[Kept]:
 class _Iteration:
     """One iteration of a loop, for the question what of it is kept."""
 
-    def __init__(self, training: Training, mode: GradMode, loop: Node, unit: Unit) -> None:
-        self.training = training
-        self.facts: Facts = training.facts
+    def __init__(self, update: Update, mode: GradMode, keeping: _Keeping) -> None:
+        self.update = update
+        self.facts = update.facts
         self.mode = mode
-        self.loop = loop
-        self.unit = unit
-        self.histories = Histories(self.facts, mode, loop)
+        self.keeping = keeping
+        self.loop = update.node
+        self.unit = update.unit
+        self.histories = Histories(self.facts, mode, self.loop)
 
     def kept(self) -> Iterator[Kept]:
         frame = Frame(self.unit)
-        for statement in self.loop.body:  # type: ignore[attr-defined]
+        for statement in body_of(self.loop):
             yield from self._walk(statement, frame)
 
     def _walk(self, body: Node, frame: Frame) -> Iterator[Kept]:
@@ -117,23 +122,19 @@ class _Iteration:
                 yield from self._judge(store, frame)
             if isinstance(node, nodes.Call) and len(frame.chain) < _MOST_CALLS:
                 for unit in self.facts.graph.targets_of(node):
-                    if frame.enters(unit) or not _keeps_something(self.facts, unit):
+                    if frame.enters(unit) or not self.keeping.in_unit(unit):
                         continue
-                    if not self.training.walker.may_run(unit):
+                    if not self.update.training.walker.may_run(unit):
                         continue
                     inner = Frame(unit, "", node, frame)
-                    for statement in (
-                        unit.node.body if isinstance(unit.node, nodes.FunctionDef) else []
-                    ):
+                    for statement in body_of(unit.node):
                         yield from self._walk(statement, inner)
 
     def _judge(self, store: _Store, frame: Frame) -> Iterator[Kept]:
-        if not self._outlives(store, frame):
+        graph = self.histories.graph(store.value, frame)
+        if graph is None or not self._outlives(store, frame):
             return
         if self.mode.on_way(store.value, frame) != "on":
-            return
-        graph = self.histories.graph(store.value, frame)
-        if graph is None:
             return
         node, value = self._handed_over(store, frame)
         yield Kept(self.facts, node, value, store.holder, graph, self.loop, store.node)
@@ -202,7 +203,7 @@ class _Iteration:
             return False
         if any(not is_within(b.node, store.node) and not _adds(b) for b in inside):
             return False  # starts anew within the loop
-        if self._is_emptied(name) or self._is_bounded(outside):
+        if name in self._emptied or self._is_bounded(outside):
             return False
         return name not in self.facts.tensors.feeding_backward(unit)
 
@@ -222,38 +223,40 @@ class _Iteration:
             inside = [b for b in bindings if is_within(b.node, self.loop)]
             if inside and not all(is_within(b.node, store.node) for b in inside):
                 return False
-        return not (self._is_emptied(holder.attrname) or self._is_reset(holder.attrname, store))
+        again = [
+            node for node in self._assigned.get(holder.attrname, ()) if node is not store.node
+        ]
+        return holder.attrname not in self._emptied and not again
 
-    def _is_emptied(self, name: str) -> bool:
-        """``losses.clear()``, ``del losses[:]``, ``losses.pop(0)`` anywhere in an iteration, and
-        ``meter.reset()`` of whatever meter."""
-        for happening in self._happenings:
+    @cached_property
+    def _emptied(self) -> frozenset[str]:
+        """What is emptied in an iteration: ``losses.clear()``, ``del losses[:]``,
+        ``losses.pop(0)``, ``meter.reset()``; by the last part of its name."""
+        found: set[str] = set()
+        for happening in self.update.happenings:
             node = happening.node
             if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute):
-                empties = node.func.attrname in _EMPTYING
-                if empties and dotted(node.func.expr).rpartition(".")[2] == name:
-                    return True
+                if node.func.attrname in _EMPTYING:
+                    found.add(dotted(node.func.expr).rpartition(".")[2])
             elif isinstance(node, nodes.Delete):
-                deleted = {source(t).partition("[")[0].rpartition(".")[2] for t in node.targets}
-                if name in deleted:
-                    return True
-        return False
+                found.update(
+                    source(target).partition("[")[0].rpartition(".")[2] for target in node.targets
+                )
+        return frozenset(found)
 
-    def _is_reset(self, attribute: str, store: _Store) -> bool:
-        """Whether the attribute is assigned anew in an iteration, at a window's end perhaps."""
-        for happening in self._happenings:
+    @cached_property
+    def _assigned(self) -> dict[str, list[Node]]:
+        """Attributes that start anew in an iteration, at a window's end perhaps."""
+        found: dict[str, list[Node]] = {}
+        for happening in self.update.happenings:
             node = happening.node
-            if isinstance(node, nodes.Assign) and node is not store.node:
-                for target in node.targets:
-                    if getattr(target, "attrname", "") == attribute and not any(
-                        getattr(part, "attrname", "") == attribute for part in walk(node.value)
-                    ):
-                        return True
-        return False
-
-    @property
-    def _happenings(self) -> list:  # type: ignore[type-arg]
-        return self.facts.steps.happenings(list(self.loop.body), self.unit)  # type: ignore[attr-defined]
+            if not isinstance(node, nodes.Assign):
+                continue
+            for target in node.targets:
+                name = getattr(target, "attrname", "")
+                if name and all(getattr(p, "attrname", "") != name for p in walk(node.value)):
+                    found.setdefault(name, []).append(node)
+        return found
 
     def _is_bounded(self, bindings: list[Binding]) -> bool:
         """``deque(maxlen=20)``: a handful of graphs at most."""
@@ -307,27 +310,42 @@ def _terms(node: Node) -> Iterator[Node]:
         yield node
 
 
-def _keeps_something(facts: Facts, unit: Unit, depth: int = 0) -> bool:
-    """Whether running a unit may add to something that outlives it."""
-    known: dict[int, bool] = facts.__dict__.setdefault("keeping_units", {})
-    if id(unit) in known:
-        return known[id(unit)]
-    known[id(unit)] = False
-    body = getattr(unit.node, "body", [])
-    found = False
-    for statement in body if isinstance(body, list) else []:
-        for node in walk_scope(statement):
-            if any(True for _ in _stores(node)):
-                found = True
-            elif isinstance(node, nodes.Call) and depth < _MOST_CALLS:
-                found = found or any(
-                    _keeps_something(facts, target, depth + 1)
-                    for target in facts.graph.targets_of(node)
+#: Whether a unit itself adds to something, for all the programs that it is part of.
+_ADDING: WeakKeyDictionary[Unit, bool] = WeakKeyDictionary()
+
+
+class _Keeping:
+    """Which units of one program may add to something that outlives them."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self._known: dict[int, bool] = {}
+
+    def in_unit(self, unit: Unit, depth: int = 0) -> bool:
+        known = self._known.get(id(unit))
+        if known is None:
+            self._known[id(unit)] = False
+            known = self._adds(unit) or (
+                depth < _MOST_CALLS
+                and any(
+                    self.in_unit(target, depth + 1)
+                    for call in unit.calls
+                    for target in self.facts.graph.targets_of(call)
                 )
-            if found:
-                break
-    known[id(unit)] = found
-    return found
+            )
+            self._known[id(unit)] = known
+        return known
+
+    def _adds(self, unit: Unit) -> bool:
+        known = _ADDING.get(unit)
+        if known is None:
+            known = _ADDING[unit] = any(
+                True
+                for statement in body_of(unit.node)
+                for node in walk_scope(statement)
+                for _ in _stores(node)
+            )
+        return known
 
 
 __all__ = ["Kept", "kept_graphs"]

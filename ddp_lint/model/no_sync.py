@@ -21,7 +21,7 @@ from ddp_lint.model.gradients import Training, Update, Window
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Api, Folder, Instance, Made, Member, Origin, Result
 from ddp_lint.model.tree import Node, is_within, source, statement, walk
-from ddp_lint.model.ways import Event, body_of
+from ddp_lint.model.ways import Event
 
 _WRAPPED = frozenset({"ddp", "prepared module"})
 _OWN_AFFAIR = frozenset({"fsdp", "engine"})
@@ -206,7 +206,7 @@ class _Iteration:
         """The wrapped model that averages after each backward; None where nothing does, where
         something tells it when to, or where that cannot be known."""
         found: Node | None = None
-        for happening in self.facts.steps.happenings(body_of(self.update.node), self.update.unit):
+        for happening in self.update.happenings:
             node = happening.node
             if _is_switch(node):
                 return None

@@ -172,9 +172,12 @@ class EpochLoop(Spot):
 
     @property
     def _inside_loader(self) -> str:
-        direct = [s for node in self.loader.arguments.given("sampler")
-                  for s in self.sampler.loading.samplers_of(node)]  # fmt: skip
-        return "sampler" if self.sampler in direct else "batch_sampler.sampler"
+        direct = any(
+            one.node is self.sampler.node
+            for given in self.loader.arguments.given("sampler")
+            for one in self.sampler.loading.samplers_of(given, self.loader.context)
+        )
+        return "sampler" if direct else "batch_sampler.sampler"
 
     @property
     def is_told(self) -> bool:

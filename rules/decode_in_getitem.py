@@ -132,9 +132,14 @@ from ddp_lint.rule import Findings, rule
 def check(program: Program) -> Findings:
     for decode in program.samples.decodes:
         if not decode.is_kept and not decode.is_scaled and not decode.for_other_samples:
+            remedy = (
+                "decode and resample once before training"
+                if decode.is_sound
+                else "resize once before training (11 to 136 times faster), or decode at the size "
+                "you need (`draft`, scaled decoders)"
+            )
             yield decode.finding(
                 f"`{decode.text}` decodes a file for every sample of `{decode.owner}`, in every "
-                "epoch: resize once before training (11 to 136 times faster), or decode at the "
-                "size you need (`draft`, scaled decoders)",
+                f"epoch: {remedy}",
                 related=decode.related,
             )

@@ -13,6 +13,8 @@ torchvision.datasets.folder.accimage_loader torchvision.datasets.folder.cv2_load
 librosa.load librosa.core.load torchaudio.load audioread.audio_open
 """
 DECODES = frozenset(_DECODES.split())
+#: Those of them that are about sound.
+SOUND = ("librosa.", "torchaudio.", "audioread.")
 #: Base classes whose ``self.loader(path)`` decodes.
 FOLDER_DATASETS = frozenset(
     f"torchvision.datasets.{name}"
@@ -25,10 +27,10 @@ SCALED_FLAGS = "IMREAD_REDUCED"
 _HEAVY_FUNCTIONS = """
 cv2.GaussianBlur cv2.medianBlur cv2.bilateralFilter cv2.remap cv2.fastNlMeansDenoising
 cv2.fastNlMeansDenoisingColored cv2.inpaint
-scipy.ndimage.gaussian_filter scipy.ndimage.map_coordinates scipy.ndimage.zoom
+scipy.ndimage.gaussian_filter scipy.ndimage.map_coordinates
 scipy.ndimage.rotate scipy.ndimage.affine_transform scipy.ndimage.median_filter
 scipy.ndimage.filters.gaussian_filter scipy.ndimage.interpolation.map_coordinates
-scipy.ndimage.interpolation.zoom scipy.ndimage.interpolation.rotate
+scipy.ndimage.interpolation.rotate
 skimage.transform.warp skimage.transform.swirl skimage.filters.gaussian
 skimage.transform.PiecewiseAffineTransform skimage.restoration.denoise_tv_chambolle
 torchvision.transforms.functional.gaussian_blur

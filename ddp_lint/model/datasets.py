@@ -200,10 +200,10 @@ class Datasets:
             self._enter_class(cls, loader, found)
         for origin, loader in self._origins:
             if isinstance(origin, Made) and origin.name.startswith("torchvision.datasets."):
-                for keyword in origin.call.keywords:
-                    if keyword.arg in ("transform", "transforms", "loader"):
-                        for unit in self._transforming(keyword.value):
-                            self._enter(unit, (), origin.name.rpartition(".")[2], loader, found)
+                given = [*origin.call.args, *(k.value for k in origin.call.keywords)]
+                for one in given:
+                    for unit in self._transforming(one):
+                        self._enter(unit, (), origin.name.rpartition(".")[2], loader, found)
         return list(found.values())
 
     def work_of(self, cls: Class) -> list[SampleSpot]:

@@ -15,11 +15,13 @@ from ddp_lint.model.data_api import (
     HEAVY_TRANSFORMS,
     PIL_FILTERS,
     SCALED_FLAGS,
+    SOUND,
 )
 from ddp_lint.model.datasets import Datasets, SampleSpot
 from ddp_lint.model.flow import conditions, loops_around
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance, Made, Member, Result
+from ddp_lint.model.passing import argument_for
 from ddp_lint.model.tree import (
     COMPREHENSIONS,
     Node,
@@ -42,6 +44,11 @@ class Decode(SampleSpot):
     """An image or recording is decoded for a sample."""
 
     node: nodes.Call
+
+    @property
+    def is_sound(self) -> bool:
+        assert isinstance(self.node, nodes.Call)
+        return any(name.startswith(SOUND) for name in self.facts.names(self.node))
 
     @property
     def is_kept(self) -> bool:
@@ -80,25 +87,37 @@ class Decode(SampleSpot):
     @cached_property
     def for_other_samples(self) -> Node | None:
         """The loop over samples chosen at random in which it is done, if there is one."""
-        for node in self.ways:
+        for level, node in enumerate(self.ways):
             unit = self.facts.values.unit_of(node)
             for loop, iterable in _around(node):
-                if self._is_random(iterable, unit, 0):
+                if self._is_random(iterable, unit, level, 0):
                     return loop
         return None
 
-    def _is_random(self, node: Node, unit: Unit, depth: int) -> bool:
+    def _is_random(self, node: Node, unit: Unit, level: int, depth: int) -> bool:
+        """Whether chance goes into a value, in a unit entered by the call before ``level``."""
         for part in walk(node):
             if isinstance(part, nodes.Call):
                 last = dotted(part.func).rpartition(".")[2]
-                if last.startswith(_RANDOM) and last != "range":
+                if last.startswith(_RANDOM):
                     return True
-            elif isinstance(part, nodes.Name) and depth < 2:
+            elif isinstance(part, nodes.Name) and depth < 3:
                 for binding in unit.bindings.get(part.name, ()):
-                    value = binding.value if binding.path[:1] != ("param",) else None
-                    if value is not None and self._is_random(value, unit, depth + 1):
+                    if binding.path == ("param",):
+                        if self._is_passed_random(part.name, unit, level, depth):
+                            return True
+                    elif binding.value is not None and self._is_random(
+                        binding.value, unit, level, depth + 1
+                    ):
                         return True
         return False
+
+    def _is_passed_random(self, name: str, unit: Unit, level: int, depth: int) -> bool:
+        if level == 0:
+            return False
+        call, caller = self.chain[level - 1]
+        given = argument_for(call, unit, name)
+        return given is not None and self._is_random(given, caller, level - 1, depth + 1)
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,17 @@ from ddp_lint.finding import Problem
 from ddp_lint.model.modules import Import, Module
 from ddp_lint.model.torch_api import EXTERNAL
 from ddp_lint.model.tree import Unparsable, parse
-from ddp_lint.sources import Project, Unreadable
+from ddp_lint.sources import Project, SourceFile, Unreadable
 
 _DEFINITION = re.compile(rb"\b(?:def|class)[ \t]+(\w+)")
+
+
+def raw_of(file: SourceFile) -> bytes:
+    """The bytes of a file that is only looked at; none where it cannot be read."""
+    try:
+        return file.raw
+    except Unreadable:
+        return b""
 
 
 class CodeBase:

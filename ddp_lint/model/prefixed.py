@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from astroid import nodes
 
 from ddp_lint.finding import Related
+from ddp_lint.model.codebase import raw_of
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.frames import key, resolve
 from ddp_lint.model.modules import Module
@@ -148,4 +149,4 @@ def _neighbours(facts: Facts, module: Module, entry: str) -> Iterator[Module]:
 
 
 def _text(file: SourceFile) -> str:
-    return file.raw.decode("utf-8", errors="replace")
+    return raw_of(file).decode("utf-8", errors="replace")

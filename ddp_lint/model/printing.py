@@ -10,6 +10,7 @@ from functools import cached_property
 from astroid import nodes
 
 from ddp_lint.finding import Fix
+from ddp_lint.model.codebase import raw_of
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import always_exits, conditions, loops_around
 from ddp_lint.model.guards import RANKS
@@ -223,10 +224,7 @@ def _is_started_quietly(facts: Facts) -> bool:
     """Whether a file of the project starts this script with its output sent elsewhere."""
     scripts = {root.key.rpartition("/")[2] for root in facts.graph.roots}
     for file in facts.values.codebase.project.files.values():
-        try:
-            raw = file.raw
-        except OSError:
-            continue
+        raw = raw_of(file)
         if b"stdout=" in raw and b"Popen" in raw and b"rank" in raw:
             folder = file.name.rpartition("/")[0]
             if any(root.key.rpartition("/")[0] == folder for root in facts.graph.roots):

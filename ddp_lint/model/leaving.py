@@ -209,8 +209,10 @@ def _local_test(facts: Facts, loop: StepLoop, happening: Happening) -> Node | No
     wanted = ("local", "batch") if skips else ("local",)
     every = [*happening.chain, (happening.node, happening.unit)]
     for level, ((node, _), frame) in enumerate(zip(every, _frames(happening), strict=True)):
-        if isinstance(node, nodes.Assert) and locality.of(node.test, frame) == "local":
-            return node.test
+        if isinstance(node, nodes.Assert):
+            about = _ABOUT_LOSS.search(node.test.as_string())
+            if about and locality.of(node.test, frame) == "local":
+                return node.test
         for condition in conditions(node):
             if level == 0 and not is_within(condition.test, loop.node):
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,10 @@ _WAITING = frozenset(
     {"wait_for_everyone", "barrier", "gather", "gather_for_metrics", "reduce", "all_gather",
      "prepare", "backward"}
 )  # fmt: skip
+
+
+#: What keeps numbers and no tensors, by what it is called.
+_WITHOUT_TENSORS = re.compile(r"sampler|sched|loader|dataset|\brng|counter", re.I)
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,12 @@ def restoring_loads(facts: Facts) -> Iterator[RestoringLoad]:
     """Loads of checkpoints in a program of several processes with GPUs."""
     if facts.once(makes_several) is None or not facts.once(has_gpus):
         return
-    fed = {id(call) for restore in restores(facts) for call, _ in restore.loads}
+    fed = {
+        id(call)
+        for restore in restores(facts)
+        if not _WITHOUT_TENSORS.search(restore.target.as_string())
+        for call, _ in restore.loads
+    }
     for load in loads(facts):
         if id(load.node) in fed:
             yield RestoringLoad(facts, load.node)

@@ -45,6 +45,15 @@ class Region:
         }
 
 
+@dataclass(frozen=True)
+class Happened:
+    """A node that a hand-over runs; ``top`` is the node of its own unit by which it does."""
+
+    node: Node
+    unit: Unit
+    top: Node
+
+
 @dataclass
 class Prefetcher:
     """A generator, or a class, that hands over batches which a side stream copies."""
@@ -52,7 +61,7 @@ class Prefetcher:
     facts: Facts
     unit: Unit
     cls: Class | None
-    happenings: list[tuple[Node, Unit]]
+    happenings: list[Happened]
     regions: list[Region]
     others: list[Node] = field(default_factory=list)
 
@@ -61,24 +70,26 @@ class Prefetcher:
     @property
     def too_early(self) -> Iterator[tuple[Node, Node, Region]]:
         """Hand-overs of a batch whose copy nobody has waited for, and what they hand over."""
-        order = {
-            id(node): index for index, (node, _) in reversed(list(enumerate(self.happenings)))
-        }
-        waits = [order[id(n)] for n, _ in self.happenings if self._is_wait(n)]
-        for node, unit in self.happenings:
-            given = self._given(node, unit)
+        order: dict[int, int] = {}
+        for index, one in enumerate(self.happenings):
+            order.setdefault(id(one.node), index)
+        waits = [order[id(one.node)] for one in self.happenings if self._is_wait(one.node)]
+        for one in self.happenings:
+            given = self._given(one.node, one.unit)
             if given is None:
                 continue
             for region in self.regions:
-                if not self._hands_over(given, region) or self._is_without_stream(node, region):
+                if not self._hands_over(given, region) or self._is_without_stream(
+                    one.node, region
+                ):
                     continue
-                copied, here = order[id(region.node)], order[id(node)]
-                if copied < here and self._is_read_after(given, region, order, copied):
+                copied, here = order[id(region.node)], order[id(one.node)]
+                if copied < here and self._is_read_after(given, region, order):
                     waited = any(copied < wait < here for wait in waits)
                 else:
                     waited = bool(waits)
                 if not waited:
-                    yield node, given, region
+                    yield one.node, given, region
                 break
 
     def _given(self, node: Node, unit: Unit) -> Node | None:
@@ -113,18 +124,21 @@ class Prefetcher:
                 return found
             found |= more
 
-    def _is_read_after(
-        self, given: Node, region: Region, order: dict[int, int], copied: int
-    ) -> bool:
+    def _is_read_after(self, given: Node, region: Region, order: dict[int, int]) -> bool:
         """Whether the value was taken after this copy, and not after the one before."""
+        copied = order[id(region.node)]
+        top, tracked = self.happenings[copied].top, self._tracked(region)
         for name in _named(given):
             if "." in name:
                 return True
             for binding in self.unit.bindings.get(name, ()):
                 if is_within(binding.node, region.node):
                     return True
+                if exclusive(binding.node, top) or position(binding.node) > position(given):
+                    continue
                 at = order.get(id(statement(binding.node)), order.get(id(binding.node)))
-                if at is not None and at > copied and position(binding.node) < position(given):
+                taken = binding.value is not None and bool(_named(binding.value) & tracked)
+                if at is not None and at > copied and taken:
                     return True
         return False
 
@@ -156,7 +170,7 @@ class Prefetcher:
     @property
     def keeps_memory(self) -> bool:
         """Whether the memory of a batch is safe until the step has read it."""
-        every = [*(node for node, _ in self.happenings), *self.others]
+        every = [*(one.node for one in self.happenings), *self.others]
         for node in every:
             if not isinstance(node, nodes.Call) or not isinstance(node.func, nodes.Attribute):
                 continue
@@ -325,9 +339,9 @@ class SideStreams:
     def _prefetcher(
         self, unit: Unit, cls: Class | None, regions: dict[int, Region]
     ) -> Prefetcher | None:
-        happenings: list[tuple[Node, Unit]] = []
+        happenings: list[Happened] = []
         self._lay_out(unit, cls, happenings, ())
-        own = [regions[id(node)] for node, _ in happenings if id(node) in regions]
+        own = [regions[id(one.node)] for one in happenings if id(one.node) in regions]
         if not own:
             return None
         others: list[Node] = []
@@ -335,11 +349,9 @@ class SideStreams:
             others.extend(walk(one.node))
         return Prefetcher(self.facts, unit, cls, happenings, own, others)
 
-    def _reached(
-        self, happenings: list[tuple[Node, Unit]], unit: Unit, cls: Class | None
-    ) -> list[Unit]:
+    def _reached(self, happenings: list[Happened], unit: Unit, cls: Class | None) -> list[Unit]:
         """The units that a hand-over runs, and the other methods of its class."""
-        found = {id(unit): unit} | {id(at): at for _, at in happenings}
+        found = {id(unit): unit} | {id(one.unit): one.unit for one in happenings}
         for at in self.facts.values.mro(cls) if cls is not None else []:
             for name, method in at.methods.items():
                 if cls is not None and self.reruns.method(cls, name) is method:
@@ -350,16 +362,17 @@ class SideStreams:
         self,
         unit: Unit,
         cls: Class | None,
-        found: list[tuple[Node, Unit]],
+        found: list[Happened],
         inside: tuple[Unit, ...],
+        top: Node | None = None,
     ) -> None:
         for one in _body(unit):
             for node in self._sequence(one):
                 if isinstance(node, nodes.Call) and len(inside) < _DEEPEST:
                     for target in self._entered(node, unit, cls):
                         if target is not unit and target not in inside and target.is_function:
-                            self._lay_out(target, cls, found, (*inside, unit))
-                found.append((node, unit))
+                            self._lay_out(target, cls, found, (*inside, unit), top or node)
+                found.append(Happened(node, unit, top or node))
 
     def _sequence(self, one: Node) -> Iterator[Node]:
         """What runs, in order; a ``with`` comes before what is in it."""

@@ -11,13 +11,14 @@ from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.arguments import inserted
 from ddp_lint.model.drawing import Drawing
 from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.flow import loops_around
 from ddp_lint.model.loading import Loader, Loading
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Expression, Made, Origin
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.placing import is_cpu
 from ddp_lint.model.steps import Happening
-from ddp_lint.model.tree import Node, dotted, elements, walk
+from ddp_lint.model.tree import Node, dotted, elements, is_within, walk
 
 _WRAPPING = frozenset({"enumerate", "tqdm", "iter"})
 
@@ -134,6 +135,8 @@ class Transfers:
                 continue
             assert isinstance(call.func, nodes.Attribute)
             receiver = call.func.expr
+            if _is_of_inner_loop(happening.top, receiver, loop, parts):
+                continue
             if isinstance(receiver, nodes.Name) and receiver.name == whole:
                 continue  # a batch of a type of its own, perhaps, which moves its own way
             asks = _asks(call)
@@ -191,6 +194,19 @@ class Transfers:
                 return ""
             name = _root(value)
         return ""
+
+
+def _is_of_inner_loop(top: Node, receiver: Node, loop: nodes.For, parts: set[str]) -> bool:
+    """Whether a loop inside of this one has given the name to a batch of its own."""
+    name = _root(receiver)
+    return any(
+        isinstance(inner, nodes.For)
+        and inner is not loop
+        and is_within(inner, loop)
+        and _root(inner.iter) not in parts
+        for inner in loops_around(top)
+        if name in parts
+    )
 
 
 def _bound(target: Node) -> set[str]:

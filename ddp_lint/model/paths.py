@@ -100,7 +100,9 @@ class Paths:
                 return False
             if name == "enumerate" and value.args:
                 return path[1:2] != (0,) and self._is_of_samples(value.args[0], path[1:])
-            if name in ("tqdm", "items", "keys", "list", "sorted", "zip", "values"):
+            if name in ("items", "keys", "values"):
+                return False  # the names in a dictionary are the program's
+            if name in ("tqdm", "list", "sorted", "zip"):
                 inside = value.args[0] if value.args else getattr(value.func, "expr", value)
                 if isinstance(inside, nodes.Call | nodes.Name) and inside is not value:
                     return self._is_of_samples(inside, path)

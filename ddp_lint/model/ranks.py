@@ -310,20 +310,20 @@ class Ranks:
 
     def _by_decorators(self, unit: Unit) -> Iterator[Audience]:
         for decorator, name in zip(unit.decorators, unit.decorator_names, strict=True):
-            kind = self.guards.kind_of_decorator(name)
-            if kind is not None:
-                yield Audience(tuple(bool(rank.number(kind)) for rank in RANKS), decorator)
-                continue
             func = decorator.func if isinstance(decorator, nodes.Call) else decorator
-            for origin in self.graph.origins(func):
-                if isinstance(origin, Code):
-                    yield from self._by_wrapper(origin.unit)
-                elif (
-                    isinstance(origin, Api | Folder)
-                    and not origin.name.startswith(_HARMLESS_DECORATORS)
-                    and _RANKY.search(name)
-                ):
-                    yield _UNKNOWN
+            origins = self.graph.origins(func)
+            # What the project itself writes into a decorator says more than its name.
+            seen = [a for o in origins if isinstance(o, Code) for a in self._by_wrapper(o.unit)]
+            kind = self.guards.kind_of_decorator(name)
+            if seen:
+                yield from seen
+            elif kind is not None:
+                yield Audience(tuple(bool(rank.number(kind)) for rank in RANKS), decorator)
+            elif _RANKY.search(name) and any(
+                isinstance(o, Api | Folder) and not o.name.startswith(_HARMLESS_DECORATORS)
+                for o in origins
+            ):
+                yield _UNKNOWN
 
     def _by_wrapper(self, decorator: Unit) -> Iterator[Audience]:
         """Who calls the decorated function in what a decorator of the project makes of it."""

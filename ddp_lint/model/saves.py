@@ -55,6 +55,11 @@ class Save(Place):
         return self.path is not None and Paths(self.facts, unknown=True).may_differ(self.path)
 
     @cached_property
+    def _differs_for_certain(self) -> bool:
+        """As ``is_local``, where a guard says already that one writer is meant."""
+        return self.path is not None and Paths(self.facts, unknown=False).may_differ(self.path)
+
+    @cached_property
     def is_of_samples(self) -> bool:
         """A cache that a dataset keeps, one file for each sample."""
         return any(unit.name in _OF_SAMPLES for unit in _callers(self.facts, self.unit))
@@ -73,7 +78,7 @@ class Save(Place):
             and who.by(FIRST) is True
             and who.by(PEER) is False
             and who.by(FAR) is False
-            and not self.is_local
+            and not self._differs_for_certain
             and not self.on_node_disk
             and not has_one_node(self.facts)
         )
@@ -120,12 +125,22 @@ class Save(Place):
         found = []
         if self.guard is not None:
             found.append(self.facts.related(self.guard, "this test lets them through"))
+            found.extend(_answers(self.facts, self.guard))
         site = self.audience.site
         if site is not None:
             found.append(
                 self.facts.related(site.call, f"`{called_name(site.call)}` is called here")
             )
         return tuple(found)
+
+
+def _answers(facts: Facts, test: Node) -> Iterator[Related]:
+    """The functions of the project that a guard asks."""
+    for node in walk(test):
+        if isinstance(node, nodes.Call):
+            for unit in facts.graph.targets_of(node):
+                if unit.is_function:
+                    yield facts.related(unit.node, f"`{called_name(node)}` answers")
 
 
 def saves(facts: Facts) -> tuple[Save, ...]:

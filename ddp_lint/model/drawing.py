@@ -13,6 +13,7 @@ from functools import cached_property
 from astroid import nodes
 
 from ddp_lint.model.arguments import Context
+from ddp_lint.model.entering import is_left_out
 from ddp_lint.model.flow import loops_around, reaching
 from ddp_lint.model.loading import Loader, Loading
 from ddp_lint.model.modules import Binding, Class, Unit
@@ -314,7 +315,9 @@ class _Search:
             return
         returned = self.drawing.returned(node)
         for unit, value in returned:
-            yield from self.expression(value, way.entering(unit, node))
+            inner = way.entering(unit, node)
+            if not is_left_out(self.facts, value, inner.inside):
+                yield from self.expression(value, inner)
         if not returned:
             yield from self.origins(self._origins(node, way), way)
 
@@ -327,7 +330,8 @@ class _Search:
         role = self.facts.roles.role(origin)
         match origin:
             case Made(call=call) if role == "loader":
-                yield self._draw(self.loading.loader(call, way.inside), way)
+                if not is_left_out(self.facts, call, way.inside):
+                    yield self._draw(self.loading.loader(call, way.inside), way)
             case Instance(cls=cls, call=call) if role == "loader":
                 way = replace(way, owned=way.owned or "__iter__" in cls.methods)
                 for init, made in self._base_calls(cls):

@@ -10,6 +10,7 @@ from astroid import nodes
 
 from ddp_lint.finding import Fix, Related
 from ddp_lint.model.drawing import Draw, Drawing
+from ddp_lint.model.entering import holds
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import always_exits, with_items
 from ddp_lint.model.loading import Loader, Loading, Sampler, name_of
@@ -112,39 +113,6 @@ def _trains(facts: Facts, loop: StepLoop, draw: Draw) -> bool:
         )
         for backward in loop.backwards
     )
-
-
-def holds(facts: Facts, test: Node, unit: Unit, call: nodes.Call) -> bool | None:
-    """What a test of parameters is where ``call`` enters the unit; None for others."""
-    match test:
-        case nodes.Name(name=name) if name in unit.parameters:
-            value = _constant(facts, name, unit, call)
-            return bool(value.value) if value is not None else None
-        case nodes.UnaryOp(op="not", operand=operand):
-            inner_ = holds(facts, operand, unit, call)
-            return None if inner_ is None else not inner_
-        case nodes.BoolOp(op=op, values=values):
-            answers = [holds(facts, value, unit, call) for value in values]
-            if (op == "or") in answers:
-                return op == "or"
-            return None if None in answers else op == "and"
-        case nodes.Compare(left=nodes.Name(name=name), ops=[(op, nodes.Const(value=wanted))]):
-            value = _constant(facts, name, unit, call) if name in unit.parameters else None
-            if value is None or op not in ("==", "is", "!=", "is not"):
-                return None
-            return (value.value == wanted) is (op in ("==", "is"))
-    return None
-
-
-def _constant(facts: Facts, name: str, unit: Unit, call: nodes.Call) -> nodes.Const | None:
-    given = argument_for(call, unit, name)
-    origins = facts.origins(given) if given is not None else frozenset()
-    if len(origins) != 1:
-        return None
-    (origin,) = origins
-    if isinstance(origin, Expression) and isinstance(origin.node, nodes.Const):
-        return origin.node
-    return None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from functools import cached_property
 from astroid import nodes
 
 from ddp_lint.model.arguments import Arguments, Calls, Context
+from ddp_lint.model.entering import is_left_out
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import (
@@ -181,7 +182,8 @@ class Loading:
             yield from self._samplers_in(origin, context, depth)
 
     def _samplers_in(self, origin: Origin, context: Context, depth: int) -> Iterator[Sampler]:
-        if depth > 3:
+        made = origin.call if isinstance(origin, Made | Instance) else None
+        if depth > 3 or (made is not None and is_left_out(self.facts, made, context)):
             return
         given: list[Node] = []
         match origin:

@@ -10,6 +10,7 @@ from functools import cached_property
 from astroid import nodes
 
 from ddp_lint.finding import Related
+from ddp_lint.model.entering import may_be_left_out
 from ddp_lint.model.epochs import Epochs
 from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.loading import SAMPLERS, Loader, Sampler
@@ -348,9 +349,12 @@ class Metrics:
                 yield ShareEvaluation(self.facts, loop, unit, loader, sampler, flow)
 
     def _deals_shares(self, loader: Loader) -> bool:
-        return bool(loader.samplers) or (
-            loader.has_no_sampler and self.sharding.is_certain_share(loader)
-        )
+        if loader.samplers:
+            return not any(
+                may_be_left_out(self.facts, sampler.node, sampler.context)
+                for sampler in loader.samplers
+            )
+        return loader.has_no_sampler and self.sharding.is_certain_share(loader)
 
     @cached_property
     def looks_whether_it_divides(self) -> bool:

@@ -242,3 +242,14 @@ def test_what_a_function_puts_into_its_own_keywords_stays_there() -> None:
         f"for batch in train:\n  {STEP}\nfor batch in val:\n  {STEP}\n"
     )
     assert [len(feed.loader.samplers) for feed in program.epochs.feeds] == [1, 0]
+
+
+def test_a_flag_of_the_caller_leaves_the_sampler_out() -> None:
+    program = program_of(
+        HEAD + "def make(dataset, distributed=False):\n  sampler = None\n  if distributed:\n"
+        "    sampler = DistributedSampler(dataset)\n"
+        "  return DataLoader(dataset, sampler=sampler)\n"
+        "train, val = make(data, distributed=True), make(data)\n"
+        f"for batch in train:\n  {STEP}\nfor batch in val:\n  {STEP}\n"
+    )
+    assert [len(feed.loader.samplers) for feed in program.epochs.feeds] == [1, 0]

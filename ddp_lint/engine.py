@@ -82,7 +82,8 @@ class _Analysis:
         self.project = project
         self.rules = rules
         self.codebase = CodeBase(project)
-        self.gate = Gate(self.codebase, open_=not gate)
+        self.gate = Gate(self.codebase)
+        self.parses_all = not gate
         self.values = Values(self.codebase)
         self.wiring = Wiring(self.values)
 
@@ -137,12 +138,16 @@ class _Analysis:
         found.problems.update(self.codebase.problems)
 
     def _load(self) -> list[Module]:
+        """The files in which programs may start."""
         loaded = [self.values.load(key) for key in self.gate.wanted()]
         modules = [module for module in loaded if module is not None]
         for module in modules:
             for cls in module.classes:
                 self.values.mro(cls)
         self.values.settled = True
+        if self.parses_all:
+            for key in self.project.files:
+                self.values.load(key)
         return modules
 
     def _imported(self, modules: list[Module]) -> set[str]:

@@ -6,12 +6,14 @@ import gc
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ddp_lint.finding import Draft, Finding, Problem
 from ddp_lint.gate import Gate, is_about_training
 from ddp_lint.model import Program
 from ddp_lint.model.calls import Wiring
 from ddp_lint.model.codebase import CodeBase
+from ddp_lint.model.memory import forget
 from ddp_lint.model.modules import Module
 from ddp_lint.model.values import Values
 from ddp_lint.rule import Rule
@@ -44,6 +46,7 @@ def analyse(
     try:
         return _Analysis(project, list(rules), gate).run(jobs)
     finally:
+        forget()
         if collecting:
             gc.enable()
 
@@ -55,6 +58,7 @@ class _Found:
     findings: dict[tuple[object, ...], Finding] = field(default_factory=dict)
     covered: set[str] = field(default_factory=set)
     problems: dict[str, Problem] = field(default_factory=dict)
+    broken: set[Problem] = field(default_factory=set)
 
     def add(self, finding: Finding) -> None:
         key = _cause(finding)
@@ -68,6 +72,7 @@ class _Found:
             self.add(finding)
         self.covered |= other.covered
         self.problems.update(other.problems)
+        self.broken |= other.broken
 
 
 def _shown_before(first: Finding, second: Finding) -> bool:
@@ -105,7 +110,7 @@ class _Analysis:
         problems.update(self.codebase.problems)
         wanted = [p for key, p in problems.items() if key in self.project.targets]
         ordered = sorted(found.findings.values(), key=_order)
-        return Outcome(tuple(ordered), tuple(sorted(wanted)))
+        return Outcome(tuple(ordered), tuple(sorted({*wanted, *found.broken})))
 
     def _shared(self, entries: list[Module], jobs: int) -> Iterator[_Found]:
         """What ``jobs`` processes find, each in its part of the programs.
@@ -126,13 +131,23 @@ class _Analysis:
         """Every rule about the program of each entry point."""
         wanted = {self.project.files[key].name for key in self.project.targets}
         for module in entries:
-            program = Program(self.wiring, [module])
-            reached = program.facts.modules
+            try:
+                program = Program(self.wiring, [module])
+                reached = program.facts.modules
+            except Exception as error:  # a fault of ours must not hide what else can be said
+                found.broken.add(_given_up(module, "the program that starts here", error))
+                continue
             found.covered.update(one.key for one in reached)
             if not any(is_about_training(one.source.raw) for one in reached):
                 continue
             for rule in self.rules:
-                for draft in rule.check(program):
+                try:
+                    drafts = list(rule.check(program))
+                except Exception as error:
+                    what = f"{rule.code} in the program that starts here"
+                    found.broken.add(_given_up(module, what, error))
+                    continue
+                for draft in drafts:
                     if draft.place.path in wanted:
                         found.add(_finding(rule, draft))
         found.problems.update(self.codebase.problems)
@@ -167,6 +182,19 @@ def _ask_part(part: int) -> _Found:
     found = _Found()
     analysis._ask(entries[part::jobs], found)
     return found
+
+
+def _given_up(module: Module, what: str, error: Exception) -> Problem:
+    """One line about a fault of ours: the user's files are as fine as they were."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    where = f" at {Path(at.tb_frame.f_code.co_filename).name}:{at.tb_lineno}" if at else ""
+    said = " ".join(str(error).split())[:200]
+    fault = f"{type(error).__name__}{where}" + (f": {said}" if said else "")
+    return Problem(
+        module.source.name, 0, f"ddp-lint could not decide {what} ({fault}); please report it"
+    )
 
 
 def _finding(rule: Rule, draft: Draft) -> Finding:

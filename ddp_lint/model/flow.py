@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 from astroid import nodes
 
+from ddp_lint.model.memory import remembered
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.tree import (
     COMPREHENSIONS,
@@ -53,7 +53,7 @@ def arm_of(parent: Node, child: Node) -> str:
     return "test"
 
 
-@cache
+@remembered
 def blocks(node: Node) -> tuple[tuple[Node, str], ...]:
     """The branches and loops around ``node`` in its unit, innermost first, each with the arm."""
     return tuple(
@@ -121,7 +121,7 @@ def always_exits(body: list[Node]) -> Node | None:
     return None
 
 
-@cache
+@remembered
 def conditions(node: Node) -> tuple[Condition, ...]:
     """Everything that has to hold in this unit for ``node`` to be reached, innermost first."""
     found: list[Condition] = []

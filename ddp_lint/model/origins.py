@@ -6,14 +6,16 @@ here is executed; what cannot be told is ``Unknown``, which is an answer, not an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias, Union
+from zlib import crc32
 
 from astroid import nodes
 
 from ddp_lint.model.modules import Class, Module, Unit
-from ddp_lint.model.tree import Node
+from ddp_lint.model.tree import Node, position
 
 Origin: TypeAlias = Union[
     "Api", "Made", "Instance", "Code", "Type", "File", "Folder", "Param", "Member", "Result",
@@ -24,17 +26,38 @@ Origins: TypeAlias = frozenset[Origin]
 NOTHING: Origins = frozenset()
 
 
-def _hash_once(*fields: str) -> Callable[[object], int]:
-    """A hash that is computed once: origins are nested, and are keys everywhere."""
+_hash_of_text = cache(lambda text: crc32(text.encode("utf-8", "surrogatepass")))
 
-    def hash_(self: object) -> int:
-        known: int | None = self.__dict__.get("_hash")
-        if known is None:
-            known = hash((type(self), *(getattr(self, name) for name in fields)))
-            self.__dict__["_hash"] = known
-        return known
 
-    return hash_
+def _steady(value: object) -> int:
+    """A hash that is the same in every run, so that sets of origins have the same order.
+
+    The hash of a string and the address of a node differ from run to run, and with them which
+    of two reasons a finding would name first.
+    """
+    match value:
+        case str():
+            return _hash_of_text(value)
+        case Module():
+            return _hash_of_text(value.key)
+        case Unit() | Class():
+            return _steady(value.node)
+        case nodes.NodeNG():
+            end = value.end_lineno or 0, value.end_col_offset or 0
+            return hash((*position(value), *end))
+        case None:
+            return 0  # before Python 3.12 its hash is an address, too
+        case _:
+            return hash(value)  # a number, or an origin
+
+
+def _hash_once(self: Origin) -> int:
+    """The hash of an origin, computed once: origins are nested, and are keys everywhere."""
+    known: int | None = vars(self).get("_hash")
+    if known is None:
+        known = hash((_hash_of_text(type(self).__name__), *map(_steady, vars(self).values())))
+        vars(self)["_hash"] = known
+    return known
 
 
 @dataclass(frozen=True)
@@ -42,6 +65,8 @@ class Api:
     """A thing outside the project, by its qualified name: ``torch.save``."""
 
     name: str
+
+    __hash__ = _hash_once
 
 
 @dataclass(frozen=True)
@@ -51,6 +76,8 @@ class Made:
     name: str
     call: nodes.Call
 
+    __hash__ = _hash_once
+
 
 @dataclass(frozen=True)
 class Instance:
@@ -58,6 +85,8 @@ class Instance:
 
     cls: Class
     call: nodes.Call | None
+
+    __hash__ = _hash_once
 
 
 @dataclass(frozen=True)
@@ -67,7 +96,7 @@ class Code:
     unit: Unit
     receiver: Origin | None = None
 
-    __hash__ = _hash_once("unit", "receiver")
+    __hash__ = _hash_once
 
 
 @dataclass(frozen=True)
@@ -76,12 +105,16 @@ class Type:
 
     cls: Class
 
+    __hash__ = _hash_once
+
 
 @dataclass(frozen=True)
 class File:
     """A module of the project."""
 
     module: Module
+
+    __hash__ = _hash_once
 
 
 @dataclass(frozen=True)
@@ -91,6 +124,8 @@ class Folder:
     name: str
     importer: str
 
+    __hash__ = _hash_once
+
 
 @dataclass(frozen=True)
 class Param:
@@ -98,6 +133,8 @@ class Param:
 
     unit: Unit
     name: str
+
+    __hash__ = _hash_once
 
 
 @dataclass(frozen=True)
@@ -107,7 +144,7 @@ class Member:
     of: Origin
     name: str
 
-    __hash__ = _hash_once("of", "name")
+    __hash__ = _hash_once
 
 
 @dataclass(frozen=True)
@@ -117,7 +154,7 @@ class Result:
     of: Origin
     call: nodes.Call
 
-    __hash__ = _hash_once("of", "call")
+    __hash__ = _hash_once
 
 
 @dataclass(frozen=True)
@@ -127,7 +164,7 @@ class Item:
     of: Origin
     how: int | str
 
-    __hash__ = _hash_once("of", "how")
+    __hash__ = _hash_once
 
 
 @dataclass(frozen=True)
@@ -136,12 +173,16 @@ class Expression:
 
     node: Node
 
+    __hash__ = _hash_once
+
 
 @dataclass(frozen=True)
 class Unknown:
     """It cannot be told."""
 
     node: Node
+
+    __hash__ = _hash_once
 
 
 def inner(origin: Origin) -> Iterator[Origin]:

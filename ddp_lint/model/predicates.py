@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 from astroid import nodes
 
 from ddp_lint.finding import Fix
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.guards import RANKS
+from ddp_lint.model.memory import remembered
 from ddp_lint.model.modules import Module, Unit
 from ddp_lint.model.origins import Api, Code, Origin
 from ddp_lint.model.torch_api import MAIN_NAMES
@@ -61,7 +61,7 @@ def uncalled_tests(facts: Facts) -> Iterator[UncalledTest]:
                 yield UncalledTest(facts, node, needs)
 
 
-@cache
+@remembered
 def tested(module: Module, guards: frozenset[str]) -> tuple[Node, ...]:
     """Names and attributes of a file that are tested for their truth, as they are.
 

@@ -21,8 +21,8 @@ from ddp_lint.sources import Project
 
 #: From this many programs on, several processes are faster than one.
 _WORTH_SHARING = 8
-#: What forked processes share: the analysis, its entry points, and how many there are.
-_SHARED: list[tuple[_Analysis, list[Module], int] | None] = [None]
+#: What forked processes share: the analysis and its entry points.
+_SHARED: list[tuple[_Analysis, list[Module]] | None] = [None]
 
 
 @dataclass(frozen=True)
@@ -113,17 +113,18 @@ class _Analysis:
         return Outcome(tuple(ordered), tuple(sorted({*wanted, *found.broken})))
 
     def _shared(self, entries: list[Module], jobs: int) -> Iterator[_Found]:
-        """What ``jobs`` processes find, each in its part of the programs.
+        """What ``jobs`` processes find, program by program, each taking the next when it is done.
 
-        They are forked, so that what is parsed by now is there in each of them.
+        They are forked, so that what is parsed by now is there in each of them.  Long scripts
+        go first: the last one to end is what people wait for.
         """
         from concurrent.futures import ProcessPoolExecutor  # slow to import, not always wanted
         from multiprocessing import get_context
 
-        _SHARED[0] = self, entries, jobs
+        _SHARED[0] = self, sorted(entries, key=lambda one: -len(one.source.raw))
         try:
             with ProcessPoolExecutor(jobs, mp_context=get_context("fork")) as pool:
-                yield from pool.map(_ask_part, range(jobs))
+                yield from pool.map(_ask_one, range(len(entries)))
         finally:
             _SHARED[0] = None
 
@@ -176,11 +177,11 @@ class _Analysis:
         return found
 
 
-def _ask_part(part: int) -> _Found:
+def _ask_one(number: int) -> _Found:
     assert _SHARED[0] is not None
-    analysis, entries, jobs = _SHARED[0]
+    analysis, entries = _SHARED[0]
     found = _Found()
-    analysis._ask(entries[part::jobs], found)
+    analysis._ask([entries[number]], found)
     return found
 
 

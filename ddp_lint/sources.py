@@ -69,6 +69,16 @@ class SourceFile:
                 f"is not {wanted}: save it as UTF-8 or declare its encoding", line
             ) from None
 
+    def mentions(self, pattern: re.Pattern[bytes]) -> bool:
+        """Whether the bytes hold what ``pattern`` seeks; looked for once for all programs."""
+        if pattern not in self._mentions:
+            self._mentions[pattern] = pattern.search(self.raw) is not None
+        return self._mentions[pattern]
+
+    @cached_property
+    def _mentions(self) -> dict[re.Pattern[bytes], bool]:
+        return {}
+
     @property
     def is_notebook(self) -> bool:
         return self.path.suffix == ".ipynb"

@@ -18,6 +18,7 @@ from ddp_lint.model.torch_api import EXTERNAL
 from ddp_lint.model.tree import Unparsable, parse
 from ddp_lint.sources import Project, SourceFile, Unreadable
 
+_STAR = re.compile(rb"import[ \t(]*\*")
 _DEFINITION = re.compile(rb"\b(?:def|class)[ \t]+(\w+)")
 
 
@@ -126,6 +127,26 @@ class CodeBase:
     def _package(self, folder: str) -> str | None:
         key = _join(folder, "__init__.py")
         return key if key in self.project.files else None
+
+    def may_define(self, key: str, name: str) -> bool:
+        """Whether the text of a file leaves it open that the file has a global of that name.
+
+        Parsing is what takes the time, and a package may star-import a hundred files.
+        """
+        file = self.project.files[key]
+        if not name.isascii() or name.encode() in raw_of(file):
+            return True
+        is_package = key.endswith("__init__.py")
+        if is_package and self._at(key.rpartition("/")[0], name) is not None:
+            return True
+        if key not in self._passing_on:
+            self._passing_on[key] = _STAR.search(raw_of(file)) is not None
+        return self._passing_on[key]
+
+    @cached_property
+    def _passing_on(self) -> dict[str, bool]:
+        """Whether a file holds a star import, by its key."""
+        return {}
 
     def submodule(self, module: Module, name: str) -> str | None:
         """The module ``name`` inside a package (a folder without ``__init__`` is none)."""

@@ -82,7 +82,7 @@ class RankAsDevice(Spot):
 
 def ranks_as_devices(facts: Facts) -> Iterator[RankAsDevice]:
     """The first use of each global rank as a device."""
-    if not any(_SPEAKING_OF_RANKS.search(module.source.raw) for module in facts.modules):
+    if not any(module.source.mentions(_SPEAKING_OF_RANKS) for module in facts.modules):
         return
     found: dict[int, list[tuple[nodes.Call, Node, Node]]] = {}
     for call, _ in facts.calls:

@@ -86,7 +86,7 @@ class BarLoop(Spot):
 
 def divided_calls(facts: Facts) -> Iterator[DividedCall]:
     """Collectives under a guard that keeps some ranks away from them."""
-    if not any(_SENDING.search(module.source.raw) for module in facts.modules):
+    if not any(module.source.mentions(_SENDING) for module in facts.modules):
         return
     sending = facts.once(Collectives)
     for unit in facts.units:

@@ -35,154 +35,136 @@ def _steady(value: object) -> int:
     The hash of a string and the address of a node differ from run to run, and with them which
     of two reasons a finding would name first.
     """
-    match value:
-        case str():
-            return _hash_of_text(value)
-        case Module():
-            return _hash_of_text(value.key)
-        case Unit() | Class():
-            return _steady(value.node)
-        case nodes.NodeNG():
-            end = value.end_lineno or 0, value.end_col_offset or 0
-            return hash((*position(value), *end))
-        case None:
-            return 0  # before Python 3.12 its hash is an address, too
-        case _:
-            return hash(value)  # a number, or an origin
+    if isinstance(value, str):
+        return _hash_of_text(value)
+    if isinstance(value, Unit | Class):
+        value = value.node
+    if isinstance(value, nodes.NodeNG):
+        end = value.end_lineno or 0, value.end_col_offset or 0
+        return hash((*position(value), *end))
+    if isinstance(value, Module):
+        return _hash_of_text(value.key)
+    return 0 if value is None else hash(value)  # the hash of None is an address before 3.12
 
 
-def _hash_once(self: Origin) -> int:
-    """The hash of an origin, computed once: origins are nested, and are keys everywhere."""
-    known: int | None = vars(self).get("_hash")
-    if known is None:
-        known = hash((_hash_of_text(type(self).__name__), *map(_steady, vars(self).values())))
-        vars(self)["_hash"] = known
-    return known
+class _Hashed:
+    """Origins are values: nested, keys everywhere, never changed, and so hashed only once.
+
+    Nothing says so by ``frozen=True``, which would treble the time that making one takes.
+    """
+
+    __slots__ = ("__dict__", "_hash")
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            fields = [_steady(value) for value in vars(self).values()]
+            self._hash = hash((_hash_of_text(type(self).__name__), *fields))
+            return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
 
 
-@dataclass(frozen=True)
-class Api:
+@dataclass(eq=False)
+class Api(_Hashed):
     """A thing outside the project, by its qualified name: ``torch.save``."""
 
     name: str
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Made:
+@dataclass(eq=False)
+class Made(_Hashed):
     """What a call of something outside the project gives."""
 
     name: str
     call: nodes.Call
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Instance:
+@dataclass(eq=False)
+class Instance(_Hashed):
     """An object of a class of the project; ``call`` is None for ``self``."""
 
     cls: Class
     call: nodes.Call | None
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Code:
+@dataclass(eq=False)
+class Code(_Hashed):
     """A function of the project, bound to ``receiver`` where it is a method."""
 
     unit: Unit
     receiver: Origin | None = None
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Type:
+@dataclass(eq=False)
+class Type(_Hashed):
     """A class of the project."""
 
     cls: Class
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class File:
+@dataclass(eq=False)
+class File(_Hashed):
     """A module of the project."""
 
     module: Module
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Folder:
+@dataclass(eq=False)
+class Folder(_Hashed):
     """A name that leads into the project or out of it, by what is read from it."""
 
     name: str
     importer: str
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Param:
+@dataclass(eq=False)
+class Param(_Hashed):
     """A parameter; who passes it is the program's business."""
 
     unit: Unit
     name: str
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Member:
+@dataclass(eq=False)
+class Member(_Hashed):
     """An attribute of something whose class is not the project's."""
 
     of: Origin
     name: str
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Result:
+@dataclass(eq=False)
+class Result(_Hashed):
     """What calling such a thing gives."""
 
     of: Origin
     call: nodes.Call
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Item:
+@dataclass(eq=False)
+class Item(_Hashed):
     """A part of something: an index, a key, or "iter" for what iterating gives."""
 
     of: Origin
     how: int | str
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Expression:
+@dataclass(eq=False)
+class Expression(_Hashed):
     """A literal or an operation: the text itself is the origin."""
 
     node: Node
 
-    __hash__ = _hash_once
 
-
-@dataclass(frozen=True)
-class Unknown:
+@dataclass(eq=False)
+class Unknown(_Hashed):
     """It cannot be told."""
 
     node: Node
-
-    __hash__ = _hash_once
 
 
 def inner(origin: Origin) -> Iterator[Origin]:

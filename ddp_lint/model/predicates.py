@@ -28,7 +28,7 @@ _WORDS = (
 )
 _SPEAKING = re.compile(_WORDS, re.I)
 #: Such a name, and after it what comes after a test rather than what comes after a function.
-_TESTED = re.compile(rf"(?:{_WORDS})\w*(?:\s*[:)\n]|\s+(?:and|or|else)\b)", re.I)
+_TESTED = re.compile(rf"(?:{_WORDS})\w*(?:\s*[:)\n]|\s+(?:and|or|else)\b)".encode())
 _LIBRARIES = ("torch.", "transformers.", "mmengine.", "mmcv.", "deepspeed.", "diffusers.", "timm.")
 
 
@@ -68,7 +68,7 @@ def tested(module: Module, guards: frozenset[str]) -> tuple[Node, ...]:
     Only those whose names speak of processes, or are among the project's ``guards``: a function
     of another name is no slip of the pen.
     """
-    if not guards and _TESTED.search(module.source.text) is None:
+    if not guards and _TESTED.search(module.source.raw.lower()) is None:
         return ()
     found: list[Node] = []
     for node in walk(module.tree):

@@ -214,7 +214,10 @@ class Values:
                 yield from self.bound(binding, module.body)
             return
         for star in module.stars:
-            target = self.load(self.codebase.target(star, module.key))
+            key = self.codebase.target(star, module.key)
+            if key is None or not self.codebase.may_define(key, name):
+                continue
+            target = self.load(key)
             if target is not None:
                 found = list(self.exported(target, name, seen))
                 if found:

@@ -12,7 +12,7 @@ from astroid import nodes
 from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.origins import Api, Expression, Instance, Item, Made, Member, Origin, Result
-from ddp_lint.model.processes import is_alone
+from ddp_lint.model.several import is_alone
 from ddp_lint.model.story import Event, Story
 from ddp_lint.model.torch_api import BARRIERS, COLLECTIVES, INIT_GROUP, ROLES, SET_DEVICE
 from ddp_lint.model.tree import Node, dotted, elements, follows, position, source, walk

@@ -253,3 +253,14 @@ def _in_comprehension(every: list[Binding], use: Node) -> Binding | None:
 
 def _iter_of(binding: Binding) -> Node:
     return binding.value if binding.value is not None else binding.node
+
+
+def parts_of(test: Node, holds: bool) -> Iterator[tuple[Node, bool]]:
+    """The tests that all have to come out as said for ``test`` to come out as ``holds``."""
+    if isinstance(test, nodes.BoolOp) and (test.op == "and") is holds:
+        for value in test.values:
+            yield from parts_of(value, holds)
+    elif isinstance(test, nodes.UnaryOp) and test.op == "not":
+        yield from parts_of(test.operand, not holds)
+    else:
+        yield test, holds

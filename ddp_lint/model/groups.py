@@ -16,7 +16,7 @@ from ddp_lint.model.frames import Frame
 from ddp_lint.model.guards import RANKS
 from ddp_lint.model.mending import distributed_name
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.processes import is_alone, makes_several
+from ddp_lint.model.several import is_alone, makes_several
 from ddp_lint.model.story import Event, Story
 from ddp_lint.model.torch_api import COLLECTIVES, DESTROY_GROUP, DISTRIBUTED_MAKERS, INIT_GROUP
 from ddp_lint.model.tree import Node, ancestors, dotted, source, walk

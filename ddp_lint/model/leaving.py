@@ -15,7 +15,7 @@ from ddp_lint.model.feeding import frame_of
 from ddp_lint.model.flow import always_exits, conditions, loops_around
 from ddp_lint.model.frames import Frame, origins_in
 from ddp_lint.model.locality import Locality
-from ddp_lint.model.processes import makes_several
+from ddp_lint.model.several import makes_several
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.tree import Node, ancestors, dotted, is_within, source, walk
 from ddp_lint.model.wrappers import inner_of, kind

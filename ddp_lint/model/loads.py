@@ -15,8 +15,9 @@ from ddp_lint.model.frames import key
 from ddp_lint.model.guards import FIRST, PEER, RANKS
 from ddp_lint.model.mending import distributed_name
 from ddp_lint.model.paths import Paths, pieces
-from ddp_lint.model.processes import has_gpus, makes_several
+from ddp_lint.model.processes import has_gpus
 from ddp_lint.model.saves import saves
+from ddp_lint.model.several import makes_several
 from ddp_lint.model.states import Load, loads, restores
 from ddp_lint.model.story import Event, Story
 from ddp_lint.model.torch_api import COLLECTIVES, DISTRIBUTED_MAKERS, ROLES

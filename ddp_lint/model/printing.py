@@ -16,7 +16,8 @@ from ddp_lint.model.flow import always_exits, conditions, loops_around
 from ddp_lint.model.guards import RANKS
 from ddp_lint.model.mending import main_test, under_test
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.processes import Place, makes_several
+from ddp_lint.model.processes import Place
+from ddp_lint.model.several import makes_several
 from ddp_lint.model.tree import Node, ancestors, dotted, statement, walk
 from ddp_lint.model.wrappers import bindings_of
 

@@ -1,79 +1,16 @@
-"""Layer 10, processes: whether a program is several of them, and who comes to a place in it."""
+"""Layer 10, processes: who comes to a place in a program of several processes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-from astroid import nodes
 
 from ddp_lint.finding import Related
 from ddp_lint.model.calls import Site
 from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.guards import PER_NODE, RANKS, Audience
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.torch_api import COLLECTIVES, DISTRIBUTED_MAKERS, INIT_GROUP, ROLES
-from ddp_lint.model.tree import Node, dotted, source
-
-#: Frameworks whose launchers start one process for each GPU.
-_LAUNCHED = ("composer.Trainer", "composer.trainer.Trainer")
-_TRAINERS = (
-    "lightning.Trainer",
-    "lightning.pytorch.Trainer",
-    "pytorch_lightning.Trainer",
-)
-
-
-def makes_several(facts: Facts) -> Node | None:
-    """The call that makes this program one of several processes, for certain; None without."""
-    makers = [call for call, _ in facts.calls_to(DISTRIBUTED_MAKERS)]
-    if any(_is_fake(facts, call) for call in makers):
-        return None
-    for call in makers:
-        if not is_alone(facts, call):
-            return call
-    return next((call for call, _ in facts.calls if _is_of_many(facts, call)), None)
-
-
-def _is_of_many(facts: Facts, call: nodes.Call) -> bool:
-    """A trainer of a framework that certainly is one of several processes."""
-    for name in facts.names(call):
-        role = ROLES.get(name)
-        if role == "accelerator" or name in _LAUNCHED:
-            return True
-        if (role == "fabric" or name in _TRAINERS) and _has_devices(call):
-            return True
-        if name == "mmengine.runner.Runner":
-            return any(k.arg == "launcher" for k in call.keywords)
-    if not dotted(call.func).endswith("Trainer"):
-        return False
-    if "hf trainer" in facts.roles_of(call) or "transformers.Trainer" in facts.names(call):
-        return any(facts.calls_to(COLLECTIVES))
-    return False
-
-
-def _is_fake(facts: Facts, call: nodes.Call) -> bool:
-    """A group that sends nothing, for estimates and dry runs in one process."""
-    given = [k.value for k in call.keywords if k.arg == "backend"] or call.args[:1]
-    return bool(facts.names(call) & INIT_GROUP) and any(
-        isinstance(node, nodes.Const) and node.value == "fake" for node in given
-    )
-
-
-def is_alone(facts: Facts, call: nodes.Call) -> bool:
-    """A group of one process, as tests and notebooks make it."""
-    if not facts.names(call) & INIT_GROUP:
-        return False
-    given = [k.value for k in call.keywords if k.arg == "world_size"] or call.args[3:4]
-    return any(isinstance(node, nodes.Const) and node.value == 1 for node in given)
-
-
-def _has_devices(call: nodes.Call) -> bool:
-    """Fabric and Lightning start one process for each device that they are told."""
-    told = {keyword.arg: keyword.value for keyword in call.keywords}
-    devices = told.get("devices", told.get("gpus"))
-    if isinstance(devices, nodes.Const):
-        return devices.value not in (1, "1", None)
-    return devices is not None or isinstance(told.get("strategy"), nodes.Const)
+from ddp_lint.model.torch_api import INIT_GROUP
+from ddp_lint.model.tree import Node, source
 
 
 def has_gpus(facts: Facts) -> bool:

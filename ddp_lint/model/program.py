@@ -34,13 +34,13 @@ from ddp_lint.model import (
     prefetch,
     prefixed,
     printing,
-    processes,
     reruns,
     resuming,
     samples,
     saves,
     scaling,
     scheduling,
+    several,
     sharded,
     sharding,
     states,
@@ -170,7 +170,7 @@ class Program:
     @cached_property
     def is_distributed(self) -> bool:
         """Whether the program certainly runs as several processes."""
-        return processes.makes_several(self.facts) is not None
+        return several.makes_several(self.facts) is not None
 
     @cached_property
     def saves(self) -> tuple[saves.Save, ...]:

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ddp_lint.model.calls import CallGraph, Site
-from ddp_lint.model.flow import Condition, conditions, reaching
+from ddp_lint.model.flow import Condition, conditions, parts_of, reaching
 from ddp_lint.model.guards import RANKS, Audience, Guards, Rank, Truth
+from ddp_lint.model.launching import Start
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Api, Code, Expression, Folder
 from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS
@@ -58,6 +59,7 @@ class Ranks:
         self._units: dict[int, Audience] = {}
         self._run: dict[int, bool] = {}
         self._ways: dict[int, tuple[Site, ...] | None] = {}
+        self._start = Start(graph)
 
     # -- tests ------------------------------------------------------------------------------
 
@@ -352,6 +354,8 @@ class Ranks:
     def _find_way(self, node: Node) -> tuple[Site, ...] | None:
         if not all(truth is True for truth in self.own(node).reached):
             return None
+        if self._start.is_without_ranks(node):
+            return None
         unit = self.graph.values.unit_of(node)
         while True:
             if any(truth is not True for a in self._by_decorators(unit) for truth in a.reached):
@@ -361,7 +365,7 @@ class Ranks:
                 break
             unit = unit.outer  # a value that the function around it hands out
         if not sites:
-            return ()
+            return None if self._start.is_launcher(unit) else ()
         ways = []
         for site in sites:
             if site.spawned:
@@ -448,17 +452,6 @@ class Ranks:
 
 _ALL = Audience((True,) * len(RANKS))
 _UNKNOWN = Audience((None,) * len(RANKS))
-
-
-def parts_of(test: Node, holds: bool) -> Iterator[tuple[Node, bool]]:
-    """The tests that all have to come out as said for ``test`` to come out as ``holds``."""
-    if isinstance(test, nodes.BoolOp) and (test.op == "and") is holds:
-        for value in test.values:
-            yield from parts_of(value, holds)
-    elif isinstance(test, nodes.UnaryOp) and test.op == "not":
-        yield from parts_of(test.operand, not holds)
-    else:
-        yield test, holds
 
 
 def _both(first: Audience, second: Audience) -> Audience:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.flow import arm_of, conditions, reaching
+from ddp_lint.model.flow import arm_of, conditions, parts_of, reaching
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Expression, Instance, Item, Made, Member, Origin, Result
 from ddp_lint.model.passing import argument_for
-from ddp_lint.model.ranks import parts_of
+from ddp_lint.model.several import never_runs
 from ddp_lint.model.torch_api import ROLES
 from ddp_lint.model.tree import SCOPES, Node, ancestors, dotted, elements, walk
 
@@ -32,8 +32,10 @@ _DEEPEST = 8
 def kind(facts: Facts, origin: Origin) -> str:
     """ "ddp", "dp", "fsdp", "prepared" (by Accelerate), "fabric" or "engine" for what wraps."""
     match origin:
-        case Made(name=name):
+        case Made(name=name, call=call):
             role = ROLES.get(name, "")
+            if role in ("ddp", "fsdp") and never_runs(facts, call):
+                return ""
             return role if role in ("ddp", "dp", "fsdp") else ""
         case Item(of=Made(name="deepspeed.initialize"), how=0):
             return "engine"

@@ -1,0 +1,118 @@
+"""Layer 9, several: whether a program is several processes, and what makes it so."""
+
+from __future__ import annotations
+
+import re
+
+from astroid import nodes
+
+from ddp_lint.model.facts import Facts
+from ddp_lint.model.torch_api import COLLECTIVES, DISTRIBUTED_MAKERS, INIT_GROUP, ROLES, WRAPPERS
+from ddp_lint.model.tree import Node, dotted
+
+#: Frameworks whose launchers start one process for each GPU.
+_LAUNCHED = ("composer.Trainer", "composer.trainer.Trainer")
+_TRAINERS = (
+    "lightning.Trainer",
+    "lightning.pytorch.Trainer",
+    "pytorch_lightning.Trainer",
+)
+
+
+#: What somebody else's function is called that makes a group of processes.
+_MAY_MAKE_GROUP = re.compile(
+    r"(init|setup|start|launch|configure|enable|prepare|create|join|make).*"
+    r"(dist|ddp|process|group|parallel|multi|mesh|slurm|mpi|world|rank|torch|engine|runtime)"
+    r"|(dist|ddp|slurm|mpi|process).*(init|setup|launch|start)|^(launch|bootstrap|spawn)\w*$",
+    re.I,
+)
+
+
+#: As in ``torchrun --nproc_per_node=1 convert.py``.
+_LAUNCH_LINE = re.compile(rb"nproc[-_]per[-_]node[= ]+([\w$.]+)")
+
+
+def makes_several(facts: Facts) -> Node | None:
+    """The call that makes this program one of several processes, for certain; None without."""
+    makers = [call for call, _ in facts.calls_to(DISTRIBUTED_MAKERS)]
+    if any(_is_fake(facts, call) for call in makers) or _is_started_alone(facts):
+        return None
+    for call in makers:
+        if not is_alone(facts, call) and not never_runs(facts, call):
+            return call
+    return next((call for call, _ in facts.calls if _is_of_many(facts, call)), None)
+
+
+def _is_started_alone(facts: Facts) -> bool:
+    """Whether the script itself says how it is started: as one process."""
+    told = {count for root in facts.graph.roots for count in _LAUNCH_LINE.findall(root.source.raw)}
+    return told == {b"1"}
+
+
+def never_runs(facts: Facts, call: nodes.Call) -> bool:
+    """A wrapper in a script that makes no group of processes: it would raise.
+
+    It stands in code that this script shares with another one, under a setting that stays off
+    here.
+    """
+    return (
+        any(ROLES.get(name) in WRAPPERS for name in facts.names(call))
+        and all(root.is_script for root in facts.graph.roots)
+        and not facts.once(_may_make_group)
+    )
+
+
+def _may_make_group(facts: Facts) -> bool:
+    """Whether the program makes a group of processes, or something outside it may do so."""
+    for call, _ in facts.calls:
+        names = facts.names(call)
+        roles = {ROLES.get(name) for name in names}
+        if names & INIT_GROUP or _is_of_many(facts, call):
+            return True
+        said = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attrname", "")
+        theirs = not facts.graph.targets_of(call) and not roles & WRAPPERS
+        if theirs and _MAY_MAKE_GROUP.search(said):
+            return True
+    return False
+
+
+def _is_of_many(facts: Facts, call: nodes.Call) -> bool:
+    """A trainer of a framework that certainly is one of several processes."""
+    for name in facts.names(call):
+        role = ROLES.get(name)
+        if role == "accelerator" or name in _LAUNCHED:
+            return True
+        if (role == "fabric" or name in _TRAINERS) and _has_devices(call):
+            return True
+        if name == "mmengine.runner.Runner":
+            return any(k.arg == "launcher" for k in call.keywords)
+    if not dotted(call.func).endswith("Trainer"):
+        return False
+    if "hf trainer" in facts.roles_of(call) or "transformers.Trainer" in facts.names(call):
+        return any(facts.calls_to(COLLECTIVES))
+    return False
+
+
+def _is_fake(facts: Facts, call: nodes.Call) -> bool:
+    """A group that sends nothing, for estimates and dry runs in one process."""
+    given = [k.value for k in call.keywords if k.arg == "backend"] or call.args[:1]
+    return bool(facts.names(call) & INIT_GROUP) and any(
+        isinstance(node, nodes.Const) and node.value == "fake" for node in given
+    )
+
+
+def is_alone(facts: Facts, call: nodes.Call) -> bool:
+    """A group of one process, as tests and notebooks make it."""
+    if not facts.names(call) & INIT_GROUP:
+        return False
+    given = [k.value for k in call.keywords if k.arg == "world_size"] or call.args[3:4]
+    return any(isinstance(node, nodes.Const) and node.value == 1 for node in given)
+
+
+def _has_devices(call: nodes.Call) -> bool:
+    """Fabric and Lightning start one process for each device that they are told."""
+    told = {keyword.arg: keyword.value for keyword in call.keywords}
+    devices = told.get("devices", told.get("gpus"))
+    if isinstance(devices, nodes.Const):
+        return devices.value not in (1, "1", None)
+    return devices is not None or isinstance(told.get("strategy"), nodes.Const)

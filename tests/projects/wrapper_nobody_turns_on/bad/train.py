@@ -1,0 +1,47 @@
+"""A trainer that wraps its model, in a script of several processes."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Trainer:
+    def __init__(self, model, local_rank=0, world_size=1):
+        model = model.cuda()
+        if world_size > 1:
+            model = nn.parallel.DistributedDataParallel(model, device_ids=[local_rank])
+        self.model = model
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def train(self, loader):
+        for epoch in range(5):
+            for x, y in loader:
+                loss = nn.functional.cross_entropy(self.model(x.cuda()), y.cuda())
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+            print("epoch", epoch)  # DDP509
+            self.save()
+
+    def save(self):
+        torch.save(self.model.state_dict(), "best.pt")  # DDP401, DDP403
+
+
+def load():
+    plain = nn.Linear(8, 3).cuda()
+    plain.load_state_dict(torch.load("best.pt"), strict=False)  # DDP404, DDP408
+    return plain
+
+
+if __name__ == "__main__":
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    data = TensorDataset(torch.randn(64, 8), torch.randint(3, (64,)))
+    loader = DataLoader(data, batch_size=8, shuffle=True, num_workers=2)  # DDP304
+    Trainer(nn.Linear(8, 3), local_rank, dist.get_world_size()).train(loader)
+    load()
+    dist.destroy_process_group()

@@ -12,6 +12,7 @@ from astroid import nodes
 from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.origins import Api, Expression, Instance, Item, Made, Member, Origin, Result
+from ddp_lint.model.processes import has_one_node
 from ddp_lint.model.several import is_alone
 from ddp_lint.model.story import Event, Story
 from ddp_lint.model.torch_api import BARRIERS, COLLECTIVES, INIT_GROUP, ROLES, SET_DEVICE
@@ -83,6 +84,8 @@ class RankAsDevice(Spot):
 def ranks_as_devices(facts: Facts) -> Iterator[RankAsDevice]:
     """The first use of each global rank as a device."""
     if not any(module.source.mentions(_SPEAKING_OF_RANKS) for module in facts.modules):
+        return
+    if facts.once(has_one_node):
         return
     found: dict[int, list[tuple[nodes.Call, Node, Node]]] = {}
     for call, _ in facts.calls:

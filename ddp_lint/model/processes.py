@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from astroid import nodes
+
 from ddp_lint.finding import Related
 from ddp_lint.model.calls import Site
 from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.guards import PER_NODE, RANKS, Audience
 from ddp_lint.model.modules import Unit
+from ddp_lint.model.origins import Param
 from ddp_lint.model.torch_api import INIT_GROUP
 from ddp_lint.model.tree import Node, source
 
@@ -29,17 +32,21 @@ def has_gpus(facts: Facts) -> bool:
 
 
 def has_one_node(facts: Facts) -> bool:
-    """Whether the group is told as many processes as a node has: no second node can join."""
+    """Whether no second node can join: the group is told as many processes as a node has, or
+    the number that one call of ``mp.spawn`` gives each process is its rank."""
     calls = [call for call, _ in facts.calls_to(INIT_GROUP)]
-    given = [
-        node
-        for call in calls
-        for node in [k.value for k in call.keywords if k.arg == "world_size"] or call.args[3:4]
-    ]
-    return (
-        bool(given)
-        and len(given) == len(calls)
-        and all(facts.guards.value(node, rank) == PER_NODE for node in given for rank in RANKS)
+    return bool(calls) and all(_is_on_one_node(facts, call) for call in calls)
+
+
+def _is_on_one_node(facts: Facts, call: nodes.Call) -> bool:
+    told = {keyword.arg: keyword.value for keyword in call.keywords}
+    size = told.get("world_size", call.args[3] if len(call.args) > 3 else None)
+    if size is not None and all(facts.guards.value(size, rank) == PER_NODE for rank in RANKS):
+        return True
+    origins = facts.origins(told.get("rank", call.args[4] if len(call.args) > 4 else None))
+    return bool(origins) and all(
+        isinstance(origin, Param) and facts.graph.is_spawn_index(origin.unit, origin.name)
+        for origin in origins
     )
 
 

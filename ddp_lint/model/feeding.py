@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from astroid import nodes
 
 from ddp_lint.model.backpropagated import loss_of
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.flow import with_items
+from ddp_lint.model.flow import loops_around, reaching, with_items
 from ddp_lint.model.frames import Frame
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.steps import Happening
 from ddp_lint.model.torch_api import NO_GRAD
-from ddp_lint.model.tree import SCOPES, Node, dotted, elements
+from ddp_lint.model.tree import SCOPES, Node, dotted, elements, precedes, statement
 
 #: Methods and attributes after which no gradient flows back.
 _DETACHING = frozenset({"detach", "detach_", "item", "tolist", "numpy", "data", "argmax", "shape",
                         "size", "device", "dtype"})  # fmt: skip
-_DEEPEST = 8
+
+
+@dataclass
+class _Used:
+    """What some expressions are made of: names, and the statements that gave them these values."""
+
+    statements: set[int] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
 
 
 class Feeding:
@@ -26,7 +34,7 @@ class Feeding:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        self._names: dict[int, frozenset[str]] = {}
+        self._used: dict[int, _Used] = {}
 
     def backwards(self, happening: Happening) -> frozenset[int]:
         """The backward calls, by identity, that the value of a happening goes into."""
@@ -36,8 +44,11 @@ class Feeding:
             unit = happening.unit if level == len(happening.chain) else happening.chain[level][1]
             direct, names, returned = self._flows(node)
             found.update(id(call) for call in direct)
-            found.update(self._fed_in(unit, names))
-            if not (returned or names & self._returned(unit)) or level == 0:
+            made_at = statement(node)
+            found.update(self._fed_in(unit, made_at, names))
+            if level == 0:
+                break
+            if not returned and not _is_used(unit, made_at, names, self._returned(unit)):
                 break
             node = happening.chain[level - 1][0]
         return frozenset(found)
@@ -87,7 +98,8 @@ class Feeding:
             call.args or call.keywords
         )
 
-    def _fed_in(self, unit: Unit, names: set[str]) -> Iterator[int]:
+    def _fed_in(self, unit: Unit, made_at: Node, names: set[str]) -> Iterator[int]:
+        """The backward calls of a unit into which go the names that a statement gives a value."""
         if not names:
             return
         for call in unit.calls:
@@ -97,45 +109,75 @@ class Feeding:
                 lost = [*call.args, *(k.value for k in call.keywords)]
             else:
                 continue
-            if names & self._closed(unit, lost):
+            if _may_follow(call, made_at) and _is_used(
+                unit, made_at, names, self._closed(unit, lost)
+            ):
                 yield id(call)
 
-    def _returned(self, unit: Unit) -> frozenset[str]:
-        known = self._names.get(id(unit))
+    def _returned(self, unit: Unit) -> _Used:
+        known = self._used.get(id(unit))
         if known is None:
             values = [s.value if isinstance(s, nodes.Return) else s for s in unit.returns]
             found = self._closed(unit, [v for v in values if v is not None])
-            known = self._names[id(unit)] = found
+            known = self._used[id(unit)] = found
         return known
 
-    def _closed(self, unit: Unit, todo: list[Node]) -> frozenset[str]:
-        """The names whose values go into these expressions, through other names of the unit."""
-        found: set[str] = set()
-        waiting = [name for node in todo for name in sources(node)]
+    def _closed(self, unit: Unit, todo: list[Node]) -> _Used:
+        """What goes into these expressions, through other names of the unit."""
+        found, seen = _Used(), set[int]()
+        waiting = [one for node in todo for one in _parts(node)]
         while waiting:
-            name = waiting.pop()
-            if name in found:
-                continue
-            found.add(name)
-            for binding in unit.bindings.get(name, ()):
-                value = binding.value
-                if value is None or binding.path[:1] in (("param",), ("import",), ("enter",)):
-                    continue
-                waiting.extend(
-                    sources(value.value if isinstance(value, nodes.AugAssign) else value)
-                )
-            for store in unit.subscript_stores:
-                if dotted(store.value) == name and isinstance(store.parent, nodes.Assign):
-                    waiting.extend(sources(store.parent.value))
-            for call in unit.calls:
-                func = call.func
-                if (
-                    isinstance(func, nodes.Attribute)
-                    and func.attrname in ("append", "extend")
-                    and dotted(func.expr) == name
-                ):
-                    waiting.extend(n for a in call.args for n in sources(a))
-        return frozenset(found)
+            at = waiting.pop()
+            name = dotted(at)
+            if isinstance(at, nodes.Name) and name in unit.bindings:
+                for binding in reaching(unit, name, at):
+                    if id(binding) in seen:
+                        continue
+                    seen.add(id(binding))
+                    found.statements.add(id(statement(binding.node)))
+                    value = binding.value
+                    if value is None or binding.path[:1] in (("param",), ("import",), ("enter",)):
+                        continue
+                    waiting.extend(
+                        _parts(value.value if isinstance(value, nodes.AugAssign) else value)
+                    )
+            if name not in found.names:
+                found.names.add(name)
+                waiting.extend(self._filled_with(unit, name))
+        return found
+
+    def _filled_with(self, unit: Unit, name: str) -> Iterator[Node]:
+        """What is put into the container of this name, bit by bit."""
+        for store in unit.subscript_stores:
+            if dotted(store.value) == name and isinstance(store.parent, nodes.Assign):
+                yield from _parts(store.parent.value)
+        for call in unit.calls:
+            func = call.func
+            if (
+                isinstance(func, nodes.Attribute)
+                and func.attrname in ("append", "extend")
+                and dotted(func.expr) == name
+            ):
+                for argument in call.args:
+                    yield from _parts(argument)
+
+
+def _is_used(unit: Unit, made_at: Node, names: set[str], used: _Used) -> bool:
+    """Whether one of the names that a statement gives a value is used with that value."""
+    return any(
+        id(made_at) in used.statements if _binds(unit, made_at, name) else name in used.names
+        for name in names
+    )
+
+
+def _binds(unit: Unit, made_at: Node, name: str) -> bool:
+    return any(statement(binding.node) is made_at for binding in unit.bindings.get(name, ()))
+
+
+def _may_follow(later: Node, earlier: Node) -> bool:
+    """Whether ``later`` may run after ``earlier``: below it, or in the next round of a loop."""
+    around = list(loops_around(earlier))
+    return precedes(earlier, later) or any(loop in around for loop in loops_around(later))
 
 
 def _targets(target: Node) -> Iterator[str]:
@@ -153,17 +195,17 @@ def _targets(target: Node) -> Iterator[str]:
             yield from _targets(target.value)
 
 
-def sources(node: Node) -> Iterator[str]:
-    """The names whose values, with their gradients, go into an expression."""
+def _parts(node: Node) -> Iterator[Node]:
+    """The names, as they are written, whose values go with their gradients into an expression."""
     stack: list[Node] = [node]
     while stack:
         at = stack.pop()
         if isinstance(at, nodes.Name):
-            yield at.name
+            yield at
         elif isinstance(at, nodes.Attribute):
             if at.attrname in _DETACHING:
                 continue
-            yield dotted(at)
+            yield at
             stack.append(at.expr)
         elif isinstance(at, nodes.Call):
             if isinstance(at.func, nodes.Attribute):

@@ -12,6 +12,7 @@ from ddp_lint.model.arguments import Arguments, Calls, Context
 from ddp_lint.model.entering import is_left_out
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.modules import Unit
+from ddp_lint.model.options import options
 from ddp_lint.model.origins import (
     Expression,
     Instance,
@@ -246,20 +247,8 @@ class Loading:
 
     def option_default(self, name: str) -> int | None:
         """The default of a command-line option with a number."""
-        for call, _ in self.facts.calls:
-            func = call.func
-            if not isinstance(func, nodes.Attribute) or func.attrname != "add_argument":
-                continue
-            flags = [a.value for a in call.args if isinstance(a, nodes.Const)]
-            told = {k.arg: k.value for k in call.keywords}
-            names = [
-                str(f).lstrip("-").replace("-", "_") for f in flags if str(f).startswith("--")
-            ]
-            if "dest" in told and isinstance(told["dest"], nodes.Const):
-                names = [str(told["dest"].value)]
-            if name in names and "default" in told:
-                return self.count(told["default"])
-        return None
+        option = self.facts.once(options).get(name)
+        return self.count(option.default) if option and option.default is not None else None
 
     def is_none(self, node: Node, context: Context = ()) -> bool:
         origins = self.calls.origins(node, context)

@@ -14,6 +14,7 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.frames import key
 from ddp_lint.model.guards import FIRST, PEER, RANKS
 from ddp_lint.model.mending import distributed_name
+from ddp_lint.model.modules import Unit
 from ddp_lint.model.paths import Paths, pieces
 from ddp_lint.model.processes import has_gpus
 from ddp_lint.model.saves import saves
@@ -21,7 +22,7 @@ from ddp_lint.model.several import makes_several
 from ddp_lint.model.states import Load, loads, restores
 from ddp_lint.model.story import Event, Story
 from ddp_lint.model.torch_api import COLLECTIVES, DISTRIBUTED_MAKERS, ROLES
-from ddp_lint.model.tree import Node, statement
+from ddp_lint.model.tree import Node, statement, walk
 
 _WAITING = frozenset(
     {"wait_for_everyone", "barrier", "gather", "gather_for_metrics", "reduce", "all_gather",
@@ -66,10 +67,9 @@ class RestoringLoad(Load):
             both = isinstance(save.path, nodes.Const) and isinstance(self.path, nodes.Const)
             if both and save.path.as_string() != self.path.as_string():
                 continue
-            for piece in pieces(self.facts, save.value, set(), 0):
-                text = piece.as_string()
-                if ".cpu()" in text or "to('cpu')" in text or "offload_to_cpu=True" in text:
-                    return True
+            told = [*pieces(self.facts, save.value, set(), 0), *_stored(save.unit, save.value)]
+            if any(_is_on_cpu(piece) for piece in told):
+                return True
         return False
 
     @cached_property
@@ -89,6 +89,20 @@ class RestoringLoad(Load):
         value = self.ignored_parameter or '"cpu"'
         edit = Edit(place, f", map_location={value}")
         return Fix("Say where the tensors go", (edit,), safe=True)
+
+
+def _stored(unit: Unit, value: Node) -> Iterator[Node]:
+    """What the function around a save puts into the dictionary that it saves, key by key."""
+    names = {node.name for node in walk(value) if isinstance(node, nodes.Name)}
+    for store in unit.subscript_stores:
+        given = getattr(store.parent, "value", None)
+        if getattr(store.value, "name", None) in names and given is not None:
+            yield given
+
+
+def _is_on_cpu(value: Node) -> bool:
+    text = value.as_string()
+    return ".cpu()" in text or "to('cpu')" in text or "offload_to_cpu=True" in text
 
 
 def restoring_loads(facts: Facts) -> Iterator[RestoringLoad]:

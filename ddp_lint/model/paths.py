@@ -10,6 +10,7 @@ from astroid import nodes
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.guards import RANKS
 from ddp_lint.model.modules import Unit
+from ddp_lint.model.options import options
 from ddp_lint.model.torch_api import RANK_CALLS, RANK_ENVIRONMENT
 from ddp_lint.model.tree import Node, dotted, walk
 from ddp_lint.model.wrappers import bindings_of
@@ -23,6 +24,8 @@ _PER_PROCESS = re.compile(
 _NODE_DISKS = ("/tmp", "/dev/shm", "/scratch/local", "/local")
 #: Names of folders that are meant to be one for each node.
 _LOCAL = re.compile(r"local_?(out|dir|path|folder|root|ckpt|disk|cache|scratch)|scratch_dir", re.I)
+#: What the help of an option says of such a folder.
+_LOCAL_DISK = re.compile(r"local (storage|disk|drive|ssd|scratch|folder|dir)", re.I)
 _DEEPEST = 8
 
 
@@ -147,16 +150,26 @@ class Paths:
 def is_on_node_disk(facts: Facts, path: Node | None) -> bool:
     """Whether the path names a place that each node has for itself."""
     return any(
-        _names_node_disk(node) for piece in pieces(facts, path, set(), 0) for node in walk(piece)
+        _names_node_disk(facts, node)
+        for piece in pieces(facts, path, set(), 0)
+        for node in walk(piece)
     )
 
 
-def _names_node_disk(node: Node) -> bool:
+def _names_node_disk(facts: Facts, node: Node) -> bool:
     match node:
         case nodes.Const(value=str(text)):
             return text.startswith(_NODE_DISKS)
-        case nodes.Name(name=name) | nodes.Attribute(attrname=name):
+        case nodes.Name(name=name):
             return bool(_LOCAL.search(name))
+        case nodes.Attribute(attrname=name):
+            option = facts.once(options).get(name)
+            told = getattr(option.default, "value", "") if option is not None else ""
+            return (
+                bool(_LOCAL.search(name))
+                or (isinstance(told, str) and told.startswith(_NODE_DISKS))
+                or (option is not None and bool(_LOCAL_DISK.search(option.help)))
+            )
     return False
 
 

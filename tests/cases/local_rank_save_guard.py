@@ -35,6 +35,9 @@ class Trainer:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--local-rank", type=int, default=0)
+    parser.add_argument("--cache", default="/tmp/cache")
+    parser.add_argument("--index", help="a folder on the local disk of each node")
+    parser.add_argument("--shared", default="runs", help="where the team looks for it")
     args = parser.parse_args()
     torch.cuda.set_device(args.local_rank)
     dist.init_process_group("nccl")
@@ -49,6 +52,10 @@ def main():
         save_snapshot(model, "snapshot.pt")
         torch.save(model.module.state_dict(), f"node_{os.environ['GROUP_RANK']}.pt")
         torch.save(model.module.state_dict(), "/tmp/scratch.pt")
+        torch.save(model.module.state_dict(), f"{args.cache}/warm.pt")
+        torch.save(model.module.state_dict(), os.path.join(args.index, "warm.pt"))
+    if args.local_rank == 0:
+        torch.save(model.module.state_dict(), f"{args.shared}/last.pt")  # DDP402
     if args.local_rank in (-1, 0):
         torch.save(model.module.state_dict(), "membership.pt")  # DDP402
     if is_local_main():

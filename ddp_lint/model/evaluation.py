@@ -15,10 +15,10 @@ from ddp_lint.model.frames import Frame, origins_in
 from ddp_lint.model.grad_mode import GradMode
 from ddp_lint.model.gradients import Training
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.origins import Instance
-from ddp_lint.model.tree import Node, dotted, is_within, position, walk_scope
+from ddp_lint.model.origins import Instance, Made, Origins, inner
+from ddp_lint.model.recorded import MODULES, Recorded
+from ddp_lint.model.tree import Node, ancestors, dotted, is_within, position, walk_scope
 
-_MODULES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module"})
 _OWNED = ("lightning", "pytorch_lightning", "transformers", "trl", "composer", "mmengine", "mmcv")
 _DEEPEST = 4
 
@@ -64,6 +64,7 @@ class Evaluations:
         self.training = training
         self.facts = training.facts
         self.mode = GradMode(training.facts)
+        self.recorded = Recorded(training.facts, self.mode)
         self._switching: dict[tuple[int, int], bool] = {}
 
     @cached_property
@@ -88,10 +89,23 @@ class Evaluations:
         switch = self._switched_to_eval(loop, unit, 0)
         if switch is None or self._learns(loop, unit):
             return None
-        for forward, frame in self._forwards(list(loop.body), Frame(unit), loop, 0):
-            if self.mode.on_way(forward, frame) == "on":
-                return RecordingEvaluation(self.facts, loop, unit, forward, switch)
-        return None
+        forward = self._recorded(loop, unit, switch)
+        if forward is None:
+            return None
+        return RecordingEvaluation(self.facts, loop, unit, forward, switch)
+
+    def _recorded(self, loop: nodes.For, unit: Unit, switch: Node) -> Node | None:
+        """The forward pass that is recorded: of what has weights, rather than what may have."""
+        perhaps: Node | None = None
+        named = _switched(switch) if switch.scope() is loop.scope() else frozenset()
+        for forward, frame in self._forwards(list(loop.body), Frame(unit), named, 0):
+            answer = self.recorded.by(origins_in(self.facts.graph, forward.func, frame))
+            if answer == "no" or self.mode.on_way(forward, frame) != "on":
+                continue
+            if answer == "yes":
+                return forward
+            perhaps = perhaps or forward
+        return perhaps
 
     # -- what the loop does -----------------------------------------------------------------
 
@@ -124,33 +138,38 @@ class Evaluations:
         return not self.facts.roles_of(iterated) and "loader" in name and bool(origins)
 
     def _forwards(
-        self, body: list[Node], frame: Frame, loop: Node, depth: int
+        self, body: list[Node], frame: Frame, named: frozenset[str], depth: int
     ) -> Iterator[tuple[nodes.Call, Frame]]:
-        """Calls of models within, those in other functions of the project too."""
+        """Calls of models within, those in other functions of the project too.
+
+        ``named`` are texts that are models in this frame, for they were switched to evaluation.
+        """
         for statement in body:
             for node in walk_scope(statement):
                 if not isinstance(node, nodes.Call):
                     continue
-                if self._is_forward(node, frame):
+                if self._is_forward(node, frame, named):
                     yield node, frame
                 elif depth < _DEEPEST:
                     for unit in self.facts.graph.targets_of(node):
                         inside = getattr(unit.node, "body", None)
                         if isinstance(inside, list) and not frame.enters(unit):
                             inner = Frame(unit, "", node, frame)
-                            yield from self._forwards(inside, inner, loop, depth + 1)
+                            yield from self._forwards(inside, inner, frozenset(), depth + 1)
 
-    def _is_forward(self, call: nodes.Call, frame: Frame) -> bool:
+    def _is_forward(self, call: nodes.Call, frame: Frame, named: frozenset[str]) -> bool:
         if not isinstance(call.func, nodes.Name | nodes.Attribute):
             return False
         origins = origins_in(self.facts.graph, call.func, frame)
-        roles = {self.facts.roles.role(o) for o in origins}
-        if not roles & _MODULES:
-            return False
+        if not self._is_module(origins):
+            return dotted(call.func) in named and _is_built_elsewhere(origins)
         names = {getattr(o, "name", getattr(getattr(o, "cls", None), "name", "")) for o in origins}
         return not all(
             str(name).endswith(("Loss", "Accuracy", "Softmax", "LogSoftmax")) for name in names
         )
+
+    def _is_module(self, origins: Origins) -> bool:
+        return any(self.facts.roles.role(origin) in MODULES for origin in origins)
 
     def _learns(self, loop: Node, unit: Unit) -> bool:
         """A backward, a step or a gradient that is asked for: not an evaluation, or one that
@@ -215,7 +234,7 @@ class Evaluations:
         """``eval`` of something that is no module."""
         origins = self.facts.origins(receiver)
         return any(
-            isinstance(o, Instance) and self.facts.roles.role(o) not in _MODULES for o in origins
+            isinstance(o, Instance) and self.facts.roles.role(o) not in MODULES for o in origins
         )
 
     # -- the whole program ------------------------------------------------------------------
@@ -262,6 +281,24 @@ class Evaluations:
             return False
         bases = self.facts.values.external_bases(unit.owner)
         return any(base.partition(".")[0] in _OWNED for base in bases)
+
+
+def _switched(switch: Node) -> frozenset[str]:
+    """How the model of ``model.eval()`` and ``net = build().cuda().eval()`` can be called."""
+    assert isinstance(switch, nodes.Call)
+    assert isinstance(switch.func, nodes.Attribute)
+    found = {dotted(switch.func.expr)}
+    for child, parent in ancestors(switch):
+        if isinstance(parent, nodes.Assign) and parent.value is child:
+            found.update(dotted(target) for target in parent.targets)
+        if not (isinstance(parent, nodes.Attribute) or getattr(parent, "func", None) is child):
+            break  # further up it is no longer the model that is spoken of
+    return frozenset(found - {""})
+
+
+def _is_built_elsewhere(origins: Origins) -> bool:
+    """What somebody outside the project built: ``zoo.build()``, also in parts of it."""
+    return bool(origins) and all(isinstance([*inner(o)][-1], Made) for o in origins)
 
 
 def _asks(call: nodes.Call) -> bool:

@@ -4,8 +4,8 @@ Every rank must take the same number of batches, so `DistributedSampler` fills u
 from the start of the dataset.  Measured with 101 samples on two ranks: 102 were counted and the
 accuracy was off by 0.007.  The error is at most `padding / total`: nothing for 50,000 images on
 8 ranks, up to 2.9 % for 101 on 8 and 17.5 % for 33 on 8.  With `shuffle=True` (the default)
-other samples are repeated in each epoch, so the number wobbles although the model stands still
-(+0.003, then -0.007).
+random samples are repeated: the same ones each time or, where `set_epoch` is called, other ones
+in each epoch, so that the number wobbles although the model stands still (+0.003, then -0.007).
 
 Exact ways: give each rank every N-th sample without padding and sum integers; or gather the
 predictions with their indices and cut them to `len(dataset)`; or `drop_last=True` plus the few
@@ -89,7 +89,7 @@ def check(program: Program) -> Findings:
     for evaluation in program.metrics.padded:
         sampler = evaluation.sampler
         assert sampler is not None
-        changing = ", and other ones in each epoch" if sampler.shuffles else ""
+        changing = ", and other ones in each epoch" if evaluation.repeats_others else ""
         yield sampler.finding(
             f"`{evaluation.sampler_name}` repeats samples of `{evaluation.dataset_text}` until "
             f"the shares are even, and `{evaluation.reduction_text}` counts them "

@@ -280,6 +280,25 @@ class Epochs:
             for origin in self.facts.origins(receiver)
         )
 
+    def tells(self, sampler: Sampler) -> bool:
+        """Whether some ``set_epoch`` is certainly meant for this sampler."""
+        return any(
+            self._is(origin, sampler)
+            for receiver in self._receivers
+            for origin in self.facts.origins(receiver)
+        )
+
+    def _is(self, origin: Origin, sampler: Sampler) -> bool:
+        """The sampler itself, or ``loader.sampler`` of a loader that deals by it."""
+        base = list(inner(origin))[-1]
+        if not isinstance(base, Made | Instance):
+            return False
+        if base.call is sampler.node:
+            return base is origin
+        if not isinstance(base, Made) or self.facts.roles.role(base) != "loader":
+            return False
+        return self._deals(base.call, sampler)
+
     def _may_be(self, origin: Origin, sampler: Sampler) -> bool:
         match origin:
             case Expression():

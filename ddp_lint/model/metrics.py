@@ -45,6 +45,7 @@ class ShareEvaluation(Spot):
     loader: Loader
     sampler: Sampler | None
     flow: Flow
+    epochs: Epochs
 
     @property
     def dataset_text(self) -> str:
@@ -88,6 +89,12 @@ class ShareEvaluation(Spot):
             and bool(self.flow.names)
             and not self.flow.is_by_sample
         )
+
+    @property
+    def repeats_others(self) -> bool:
+        """Whether each epoch repeats other samples: the order hangs on what epoch it is."""
+        sampler = self.sampler
+        return sampler is not None and sampler.shuffles is True and self.epochs.tells(sampler)
 
     @property
     def related(self) -> tuple[Related, ...]:
@@ -346,7 +353,7 @@ class Metrics:
             loader = draw.source.loader
             samplers: list[Sampler | None] = [*loader.samplers] or [None]
             for sampler in samplers:
-                yield ShareEvaluation(self.facts, loop, unit, loader, sampler, flow)
+                yield ShareEvaluation(self.facts, loop, unit, loader, sampler, flow, self.epochs)
 
     def _deals_shares(self, loader: Loader) -> bool:
         if loader.samplers:

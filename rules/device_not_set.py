@@ -1,15 +1,17 @@
 """The NCCL group is used before the process has chosen its GPU, or it never chooses one.
 
-Until `torch.cuda.set_device` is called the current device of every process is GPU 0.  A barrier
-or an object collective then runs on GPU 0 for all ranks: NCCL refuses (`Duplicate GPU detected`)
-or waits forever, and each process leaves a context of a few hundred megabytes there.  So does
-every bare `.cuda()`.  `DistributedDataParallel(..., device_ids=[...])` does not set it.
+Until `torch.cuda.set_device` is called the current device of every process is GPU 0.  An object
+collective then runs on GPU 0 for all ranks: NCCL refuses (`Duplicate GPU detected`) or waits
+forever, and each process leaves a context of a few hundred megabytes there.  So do every bare
+`.cuda()` and pinned memory.  For a barrier NCCL takes the GPU that the group has used first, and
+before that guesses it: the global rank modulo the number of GPUs, which may be another process's.
+`DistributedDataParallel(..., device_ids=[...])` does not set the device.
 
 Call `torch.cuda.set_device(local_rank)` before `init_process_group`, or hand it `device_id=`.
 
-Where the device is set after the group is made and nothing is sent in between, the run works;
-then it is a note: the order breaks when somebody adds a barrier, and some versions of PyTorch
-communicate as they set the group up.
+Where nothing in the program relies on the current device before it is set, or ever, the run
+works; then it is a note: the order breaks when somebody adds a bare `.cuda()` or an object
+collective, and some versions of PyTorch communicate as they set the group up.
 
 Bad:
 
@@ -89,15 +91,20 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP507", level="warning", fixes="unsafe")
 def check(program: Program) -> Findings:
     for group in program.unplaced_groups:
+        guessed = "NCCL guesses a GPU for it from the global rank"
         if group.choice is None:
+            goes = f"`{group.use_text}` of all ranks goes to GPU 0"
+            if group.use is None or group.is_guessed:
+                goes = "pinned memory, object collectives and a bare `.cuda()` go to GPU 0"
             message = (
-                "no process chooses its GPU: barriers, pinned memory and bare `.cuda()` of all "
-                "ranks go to GPU 0; call `torch.cuda.set_device(local_rank)` before this"
+                f"no process chooses its GPU: {goes}; "
+                "call `torch.cuda.set_device(local_rank)` before this"
             )
         elif group.use is not None:
+            where = guessed if group.is_guessed else "all ranks are on GPU 0 there"
             message = (
                 f"`{group.use_text}` runs before the device is chosen at {group.choice_place}: "
-                "all ranks are on GPU 0 there; choose it before the group is made"
+                f"{where}; choose it before the group is made"
             )
         else:
             message = (

@@ -257,7 +257,14 @@ class UnplacedGroup(Spot):
 
     @property
     def level(self) -> Level:
-        return "note" if self.choice is not None and self.use is None else "warning"
+        is_harmless = self.use is None or (self.choice is None and self.is_guessed)
+        return "note" if is_harmless else "warning"
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether ``use`` is a barrier: NCCL takes the GPU that the group used first, else the
+        one whose number is the global rank modulo the number of GPUs."""
+        return self.use is not None and bool(self.facts.names(self.use) & BARRIERS)
 
     @property
     def use_text(self) -> str:
@@ -273,7 +280,8 @@ class UnplacedGroup(Spot):
     def places(self) -> tuple[Related, ...]:
         found = []
         if self.use is not None:
-            found.append(self.facts.related(self.use, "this runs on GPU 0 of the node"))
+            where = "on a GPU that NCCL guesses" if self.is_guessed else "on GPU 0 of the node"
+            found.append(self.facts.related(self.use, f"this runs {where}"))
         if self.choice is not None:
             found.append(self.facts.related(self.choice, "the device is chosen here"))
         return tuple(found)

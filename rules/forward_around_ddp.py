@@ -76,10 +76,12 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP503", level="error", fixes="unsafe")
 def check(program: Program) -> Findings:
     for call in program.around_calls:
+        wrapper = f"`{call.wrapper_text}(...)`"
+        remedy = "keep the wrapper, and call that" if call.is_namesake else f"call {wrapper}"
         yield call.finding(
             f"the loss goes through `{call.called_text}`, around the DDP wrapper "
             f"`{call.wrapper_text}`{call.where}: its gradients are not averaged, and the ranks "
-            f"drift apart; call `{call.wrapper_text}(...)`",
+            f"drift apart; {remedy}",
             related=call.places,
             fix=call.calling_the_wrapper,
         )

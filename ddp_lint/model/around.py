@@ -67,9 +67,14 @@ class AroundCall(Spot):
         return source(self.taken.wrapper)
 
     @property
+    def is_namesake(self) -> bool:
+        """Whether the inner model bears the wrapper's own name: no name is left to call it by."""
+        return self.called_text == self.wrapper_text
+
+    @property
     def where(self) -> str:
-        """Where the inner model was taken out, for what bears the wrapper's own name."""
-        if self.called_text != self.wrapper_text:
+        """Where a namesake was taken out of the wrapper."""
+        if not self.is_namesake:
             return ""
         place = self.facts.place(self.taken.wrapper)
         return f" (taken out of it at {place.path}:{place.line})"
@@ -270,17 +275,29 @@ def _wrappings(facts: Facts, node: Node, frame: Frame) -> set[Origin]:
 
 
 def _averages_itself(facts: Facts, loop: StepLoop) -> bool:
-    """Whether the program sends gradients on its own."""
-    for happening in loop.calls:
-        node = happening.node
-        assert isinstance(node, nodes.Call)
-        if facts.names(node) & COLLECTIVES and node.args:
-            if "grad" in node.args[0].as_string():
-                return True
-        elif (
-            isinstance(node.func, nodes.Attribute)
-            and "all_reduce" in node.func.attrname
-            and "grad" in node.as_string()
-        ):
-            return True
-    return False
+    """Whether the program sends gradients on its own, in the loop or after a window of it."""
+    return any(_sends_gradients(facts, happening) for happening in _calls_of_update(facts, loop))
+
+
+def _calls_of_update(facts: Facts, loop: StepLoop) -> Iterator[Happening]:
+    """What is called until the optimizer steps: the loop may be one over micro-batches."""
+    yield from loop.calls
+    at: Node = loop.node
+    for outer, unit in () if loop.is_hook else loop.outer_loops:
+        if facts.steps.loop_steps(at):
+            return
+        yield from StepLoop(facts.steps, outer, unit).calls
+        at = outer
+
+
+def _sends_gradients(facts: Facts, happening: Happening) -> bool:
+    node = happening.call
+    reduces = "all_reduce" in getattr(node.func, "attrname", "")
+    if not reduces and not facts.names(node) & COLLECTIVES:
+        return False
+    if any("grad" in a.as_string() for a in ([node] if reduces else node.args[:1])):
+        return True
+    return bool(node.args) and any(
+        name.endswith(".grad")
+        for name in facts.once(Feeding).names_in(node.args[0], frame_of(happening))
+    )

@@ -12,6 +12,7 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import loops_around, reaching, with_items
 from ddp_lint.model.frames import Frame
 from ddp_lint.model.modules import Unit
+from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening
 from ddp_lint.model.torch_api import NO_GRAD
 from ddp_lint.model.tree import SCOPES, Node, dotted, elements, precedes, statement
@@ -52,6 +53,18 @@ class Feeding:
                 break
             node = happening.chain[level - 1][0]
         return frozenset(found)
+
+    def names_in(self, node: Node, frame: Frame) -> frozenset[str]:
+        """The names that a value is made of, with its gradients or without: those of its unit,
+        and of its callers where the unit is handed it."""
+        found = self._closed(frame.unit, [node], frozenset()).names
+        every = set(found)
+        if frame.call is not None and frame.caller is not None:
+            for name in found & set(frame.unit.parameters):
+                given = argument_for(frame.call, frame.unit, name)
+                if given is not None:
+                    every |= self.names_in(given, frame.caller)
+        return frozenset(every)
 
     def _flows(self, node: Node) -> tuple[list[nodes.Call], set[str], bool]:
         """Where a value goes from its expression: backward calls, names, and the caller."""
@@ -122,10 +135,10 @@ class Feeding:
             known = self._used[id(unit)] = found
         return known
 
-    def _closed(self, unit: Unit, todo: list[Node]) -> _Used:
+    def _closed(self, unit: Unit, todo: list[Node], stops: frozenset[str] = _DETACHING) -> _Used:
         """What goes into these expressions, through other names of the unit."""
         found, seen = _Used(), set[int]()
-        waiting = [one for node in todo for one in _parts(node)]
+        waiting = [one for node in todo for one in _parts(node, stops)]
         while waiting:
             at = waiting.pop()
             name = dotted(at)
@@ -138,28 +151,28 @@ class Feeding:
                     value = binding.value
                     if value is None or binding.path[:1] in (("param",), ("import",), ("enter",)):
                         continue
-                    waiting.extend(
-                        _parts(value.value if isinstance(value, nodes.AugAssign) else value)
-                    )
+                    value = value.value if isinstance(value, nodes.AugAssign) else value
+                    waiting.extend(_parts(value, stops))
             if name not in found.names:
                 found.names.add(name)
-                waiting.extend(self._filled_with(unit, name))
+                for value in _put_into(unit, name):
+                    waiting.extend(_parts(value, stops))
         return found
 
-    def _filled_with(self, unit: Unit, name: str) -> Iterator[Node]:
-        """What is put into the container of this name, bit by bit."""
-        for store in unit.subscript_stores:
-            if dotted(store.value) == name and isinstance(store.parent, nodes.Assign):
-                yield from _parts(store.parent.value)
-        for call in unit.calls:
-            func = call.func
-            if (
-                isinstance(func, nodes.Attribute)
-                and func.attrname in ("append", "extend")
-                and dotted(func.expr) == name
-            ):
-                for argument in call.args:
-                    yield from _parts(argument)
+
+def _put_into(unit: Unit, name: str) -> Iterator[Node]:
+    """What is put into the container of this name, bit by bit."""
+    for store in unit.subscript_stores:
+        if dotted(store.value) == name and isinstance(store.parent, nodes.Assign):
+            yield store.parent.value
+    for call in unit.calls:
+        func = call.func
+        if (
+            isinstance(func, nodes.Attribute)
+            and func.attrname in ("append", "extend")
+            and dotted(func.expr) == name
+        ):
+            yield from call.args
 
 
 def _is_used(unit: Unit, made_at: Node, names: set[str], used: _Used) -> bool:
@@ -195,21 +208,22 @@ def _targets(target: Node) -> Iterator[str]:
             yield from _targets(target.value)
 
 
-def _parts(node: Node) -> Iterator[Node]:
-    """The names, as they are written, whose values go with their gradients into an expression."""
+def _parts(node: Node, stops: frozenset[str]) -> Iterator[Node]:
+    """The names, as they are written, whose values go into an expression other than through one
+    of the attributes and methods ``stops``."""
     stack: list[Node] = [node]
     while stack:
         at = stack.pop()
         if isinstance(at, nodes.Name):
             yield at
         elif isinstance(at, nodes.Attribute):
-            if at.attrname in _DETACHING:
+            if at.attrname in stops:
                 continue
             yield at
             stack.append(at.expr)
         elif isinstance(at, nodes.Call):
             if isinstance(at.func, nodes.Attribute):
-                if at.func.attrname in _DETACHING:
+                if at.func.attrname in stops:
                     continue
                 stack.append(at.func.expr)
             stack.extend([*at.args, *(k.value for k in at.keywords)])

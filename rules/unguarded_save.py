@@ -83,8 +83,8 @@ def check(program: Program) -> Findings:
     for save in program.saves:
         if save.by_all:
             yield save.finding(
-                f"every rank writes `{save.path_text}` at the same time, and whoever reads it may "
-                "find a torn file: save on the first rank only",
+                f"every rank writes `{save.path_text}` at the same time, into each other's bytes: "
+                "save on the first rank only",
                 related=save.callers,
                 fix=save.guarding,
             )

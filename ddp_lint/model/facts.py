@@ -234,17 +234,25 @@ class Facts:
         return Edit(place, f"{text}{_newline(file.text)}{indent}")
 
     def insert_after(self, node: Node, text: str) -> Edit:
-        """A new statement line after the simple statement of ``node``, indented as it is."""
+        """New lines after the simple statement of ``node``, indented as it is; further lines of
+        ``text`` are indented by four blanks for each level."""
         file = self.values.module_of(node).source
         at = statement(node)
         indent = _indent(file.lines[(at.fromlineno or 1) - 1])
         end = at.end_lineno or at.fromlineno or 1
         column = len(file.lines[end - 1].encode())
         place = file.place(end, column, end, column)
-        return Edit(place, f"{_newline(file.text)}{indent}{text}")
+        step = "\t" if "\t" in indent else "    "
+        added = ""
+        for line in text.split("\n"):
+            rest = line.lstrip(" ")
+            level = (len(line) - len(rest)) // 4
+            added += f"{_newline(file.text)}{indent}{step * level}{rest}"
+        return Edit(place, added)
 
     def delete(self, node: Node) -> Edit | None:
-        """Delete the statement that is nothing but ``node``; ``pass`` where it stands alone."""
+        """Delete the statement that is nothing but ``node``, with the comment behind it; ``pass``
+        where it stands alone."""
         at = statement(node)
         if not isinstance(at, nodes.Expr) or at.value is not node:
             return None
@@ -258,6 +266,8 @@ class Facts:
             and any(one is at for one in getattr(at.parent, part))
         )
         rest = file.lines[last - 1].encode()[at.end_col_offset :].strip()
+        if rest.startswith(b"#") and not alone:
+            rest = b""
         if alone or (at.col_offset or 0) != len(before.encode()) or rest:
             return Edit(self.exact(at), "pass")
         return Edit(file.place(first, 0, last + 1, 0), "")

@@ -14,7 +14,7 @@ from ddp_lint.model.gradients import Training
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Instance, Made, Origins
 from ddp_lint.model.scaling import is_off
-from ddp_lint.model.tree import Node, dotted, entries, source
+from ddp_lint.model.tree import Node, dotted, entries, precedes, source
 from ddp_lint.model.ways import Event
 
 _MODULES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module", "ema"})
@@ -38,6 +38,7 @@ class ScalerLost(Spot):
     step: Event
     scaler: nodes.Call
     display: nodes.Dict | None
+    optimizers: Origins
 
     @property
     def scaler_text(self) -> str:
@@ -61,8 +62,37 @@ class ScalerLost(Spot):
         if name is None:
             return None
         entry = f'"scaler": {name}.state_dict()'
-        edits = (_appended(self.facts, self.display, entry),)
-        return Fix(f"Save `{name}.state_dict()` too", edits, safe=False)
+        edits = [_appended(self.facts, self.display, entry)]
+        loading = self._loading
+        if loading is not None:
+            edits.append(loading)
+        what = "Save and load" if loading is not None else "Save"
+        return Fix(f"{what} `{name}.state_dict()` too", tuple(edits), safe=False)
+
+    @property
+    def _loading(self) -> Edit | None:
+        """What loads the state after the optimizer's, where that is one statement; older files
+        do not have it."""
+        found = [
+            call
+            for call, _ in self.facts.calls
+            if isinstance(call.func, nodes.Attribute)
+            and call.func.attrname == "load_state_dict"
+            and self.facts.origins(call.func.expr) & self.optimizers
+        ]
+        if len(found) != 1 or not isinstance(found[0].parent, nodes.Expr) or not found[0].args:
+            return None
+        state = found[0].args[0]
+        name = _name_of(self.facts, self.scaler, found[0])
+        if name is None or not isinstance(state, nodes.Subscript):
+            return None
+        unit = self.facts.values.unit_of(found[0])
+        made_here = self.facts.values.unit_of(self.scaler) is unit
+        if made_here and not precedes(self.scaler, found[0]):
+            return None
+        file = source(state.value)
+        load = f'{name}.load_state_dict({file}["scaler"])'
+        return self.facts.insert_after(found[0], f'if "scaler" in {file}:\n    {load}')
 
 
 def lost_scalers(training: Training) -> Iterator[ScalerLost]:
@@ -87,7 +117,12 @@ def lost_scalers(training: Training) -> Iterator[ScalerLost]:
             made = [o.call for o in scalers if isinstance(o, Made)]
             if stepped & optimizers and made and not scalers & kept:
                 yield ScalerLost(
-                    facts, call, step, made[0], found.displays[0] if found.displays else None
+                    facts,
+                    call,
+                    step,
+                    made[0],
+                    found.displays[0] if found.displays else None,
+                    stepped & optimizers,
                 )
                 break
 

@@ -75,12 +75,6 @@ BY_HAND = {
         },
         "the sum is a tensor now, to be read where it is logged",
     ),
-    "DDP212": Change(
-        {
-            "    return ": '    scaler.load_state_dict(checkpoint["scaler"])\n    return ',
-        },
-        "the fix saves the state; where it is loaded, older checkpoints may have none",
-    ),
     "DDP401": Change(
         {"on_all_ranks=True": "on_all_ranks=False"},
         "the reader of the proof waits for all writers",

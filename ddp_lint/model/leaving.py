@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from astroid import nodes
 
 from ddp_lint.finding import Related
 from ddp_lint.model.collectives import Collectives
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.feeding import frame_of
+from ddp_lint.model.feeding import Feeding, frame_of
 from ddp_lint.model.flow import always_exits, conditions, loops_around
 from ddp_lint.model.frames import Frame, origins_in
 from ddp_lint.model.locality import Locality
+from ddp_lint.model.origins import Instance, Origin
 from ddp_lint.model.several import makes_several
 from ddp_lint.model.steps import Happening, StepLoop
+from ddp_lint.model.testing import is_of_tests
 from ddp_lint.model.tree import Node, ancestors, dotted, is_within, source, walk
 from ddp_lint.model.wrappers import inner_of, kind
 
@@ -89,7 +92,12 @@ def _of_loop(facts: Facts, loop: StepLoop) -> Iterator[LocalExit]:
     sent = [(i, h) for i, h in enumerate(happenings) if _is_sent(facts, h)]
     if not sent or not _is_synced(facts, loop):
         return
-    for index, happening in exits:
+    sent = [(i, h) for i, h in sent if not _is_plain_backward(facts, loop, h)]
+    for index, happening in exits if sent else ():
+        if isinstance(happening.node, nodes.Assert | nodes.Raise) and is_of_tests(
+            facts, happening.unit
+        ):
+            continue  # it is there to end the run, and who started the ranks ends them all
         missed = _missed(happening, index, sent, loop)
         if missed is None or _is_caught(happening, loop):
             continue
@@ -122,6 +130,45 @@ def _is_sent(facts: Facts, happening: Happening) -> bool:
     if facts.steps.is_backward(node):
         return True
     return facts.once(Collectives).direct(node) is not None
+
+
+def _is_plain_backward(facts: Facts, loop: StepLoop, happening: Happening) -> bool:
+    """Whether what it runs backward was made by models that nothing wraps, or around a wrapper:
+    no rank waits for another in it."""
+    if not facts.steps.is_backward(happening.call):
+        return False
+    feeding = facts.once(Feeding)
+    makers = {
+        _maker(facts, made)
+        for made in loop.calls
+        if _maker(facts, made) and id(happening.node) in feeding.backwards(made)
+    }
+    return makers == {"plain"}
+
+
+def _maker(facts: Facts, happening: Happening) -> Literal["wrapped", "plain", "unknown", ""]:
+    """What kind of model a call runs forward, if it does."""
+    func = happening.call.func
+    if isinstance(func, nodes.Attribute) and func.attrname == "forward":
+        func = func.expr
+    if not isinstance(func, nodes.Name | nodes.Attribute | nodes.Subscript):
+        return ""
+    origins = origins_in(facts.graph, func, frame_of(happening))
+    if inner_of(facts, func) is not None:
+        return "plain"
+    if any(kind(facts, origin) in _SYNCING for origin in origins):
+        return "wrapped"
+    modules = [origin for origin in origins if facts.roles.role(origin) in _PLAIN]
+    if modules:
+        return "" if all(map(_is_criterion, modules)) else "plain"
+    is_seen = facts.names(happening.call) or facts.graph.targets_of(happening.call)
+    is_named = isinstance(func, nodes.Name) or dotted(func).startswith("self.")
+    return "unknown" if is_named and not is_seen else ""
+
+
+def _is_criterion(origin: Origin) -> bool:
+    name = origin.cls.name if isinstance(origin, Instance) else str(getattr(origin, "name", ""))
+    return name.endswith(("Loss", "Criterion"))
 
 
 def _is_synced(facts: Facts, loop: StepLoop) -> bool:

@@ -1,0 +1,21 @@
+"""Layer 9, testing: what only the tests of a project run."""
+
+from __future__ import annotations
+
+import re
+
+from ddp_lint.model.facts import Facts
+from ddp_lint.model.modules import Unit
+
+#: Where test runners look.
+_FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
+
+
+def is_of_tests(facts: Facts, unit: Unit) -> bool:
+    """Whether every way to ``unit`` starts in a test."""
+    starts = facts.ranks.starts(unit)
+    return all(_is_test(at) for at in facts.units if id(at) in starts)
+
+
+def _is_test(unit: Unit) -> bool:
+    return unit.name.startswith("test_") or _FILE.search(unit.module.key) is not None

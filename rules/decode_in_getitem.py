@@ -12,6 +12,10 @@ large ones.  What the same dataset can do instead, measured in the same run:
 | JPEGs that were resized once, before training | 11 x | 136 x |
 | resized once and kept as `uint8` in a memory map | more than 270 x | more than 270 x |
 
+Where pieces are cut out at full size, as for image restoration, neither resizing nor scaled
+decoding is the same: there it is decoded pixels in a memory map, of which a crop reads its part,
+or sub-images that were cut once before training.
+
 Another library at full size gains little (1.0 to 1.6 x).  With a GPU to spare,
 `torchvision.io.decode_jpeg` takes `device="cuda"`, and DALI decodes there too.
 
@@ -131,15 +135,23 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP302", level="note")
 def check(program: Program) -> Findings:
     for decode in program.samples.decodes:
-        if not decode.is_kept and not decode.is_scaled and not decode.for_other_samples:
+        if decode.is_kept or decode.is_scaled or decode.is_from_store or decode.for_other_samples:
+            continue
+        what = "a recording" if decode.is_sound else "an image"
+        if decode.is_sound:
+            remedy = "decode and resample once before training"
+        elif decode.is_cropped_first:
             remedy = (
-                "decode and resample once before training"
-                if decode.is_sound
-                else "resize once before training (11 to 136 times faster), or decode at the size "
-                "you need (`draft`, scaled decoders)"
+                "do not resize, for a crop at full size follows, but decode once before training "
+                "into a memory map or into sub-images"
             )
-            yield decode.finding(
-                f"`{decode.text}` decodes a file for every sample of `{decode.owner}`, in every "
-                f"epoch: {remedy}",
-                related=decode.related,
+        else:
+            remedy = (
+                "resize once before training (11 to 136 times faster), or decode at the size you "
+                "need (`draft`, scaled decoders)"
             )
+        yield decode.finding(
+            f"`{decode.text}` decodes {what} for every sample of `{decode.owner}`, in every "
+            f"epoch: {remedy}",
+            related=decode.related,
+        )

@@ -23,6 +23,21 @@ FOLDER_DATASETS = frozenset(
 #: Flags of ``cv2.imread`` that decode at a fraction of the size.
 SCALED_FLAGS = "IMREAD_REDUCED"
 
+#: Calls that encode an image: what is decoded from there was no file.
+ENCODERS = frozenset(
+    ["cv2.imencode", "PIL.Image.Image.save", "simplejpeg.encode_jpeg"]
+    + [f"torchvision.io.{part}{name}" for part in ("", "image.")
+       for name in ("encode_jpeg", "encode_png")]
+)  # fmt: skip
+#: Calls that open a store of samples, one that somebody made for the purpose.
+STORES = frozenset({"lmdb.open", "lmdb.Environment", "h5py.File"})
+#: Calls that give the bytes of their first argument in another shape.
+WRAPPED_BYTES = frozenset(
+    ["io.BytesIO", "builtins.bytes", "builtins.bytearray", "builtins.memoryview",
+     "numpy.frombuffer", "numpy.fromstring", "numpy.asarray", "numpy.array", "torch.frombuffer",
+     "torch.from_numpy", "torch.tensor"]
+)  # fmt: skip
+
 #: Functions that filter or resample every pixel of an image.
 _HEAVY_FUNCTIONS = """
 cv2.GaussianBlur cv2.medianBlur cv2.bilateralFilter cv2.remap cv2.fastNlMeansDenoising
@@ -75,16 +90,8 @@ TRANSFORM_PACKAGES = (
 )
 
 #: Calls that give a handle with a position, a lock or a cache of its own.
-HANDLES = frozenset(
-    {
-        "h5py.File",
-        "lmdb.open",
-        "lmdb.Environment",
-        "zipfile.ZipFile",
-        "tarfile.open",
-        "tarfile.TarFile",
-        "sqlite3.connect",
-    }
+HANDLES = STORES | frozenset(
+    {"zipfile.ZipFile", "tarfile.open", "tarfile.TarFile", "sqlite3.connect"}
 )
 
 #: Calls that read a file, or make up a sample.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from astroid import nodes
@@ -15,7 +15,8 @@ from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.loading import Loader, Loading
 from ddp_lint.model.modules import Class, Module, Unit
 from ddp_lint.model.origins import Code, Instance, Item, Made, Member, Origin, Result, Type, inner
-from ddp_lint.model.tree import Node
+from ddp_lint.model.phases import is_for_tests, is_left_out_of_training
+from ddp_lint.model.tree import COMPREHENSIONS, Node, dotted
 
 _DEEPEST = 6
 _DATASET_ROLES = frozenset({"dataset", "iterable dataset"})
@@ -58,6 +59,17 @@ class SampleSpot(Spot):
                 )
             )
         return tuple(found)
+
+
+@dataclass
+class _Walk:
+    """One way through the code of a sample: whose it is, and what was come by."""
+
+    owner: str
+    loader: Loader | None
+    found: dict[int, SampleSpot]
+    cls: Class | None = None
+    seen: set[int] = field(default_factory=set)
 
 
 class Datasets:
@@ -129,11 +141,18 @@ class Datasets:
         """Classes of the project whose samples the loaders deal, each with one of them."""
         found: dict[int, tuple[Class, Loader | None]] = {}
         for origin, loader in self._origins:
-            if isinstance(origin, Instance) and self._deals(origin.cls):
-                found.setdefault(id(origin.cls), (origin.cls, loader))
+            if isinstance(origin, Instance):
+                # ``DataLoader(self)``: an object of this class, or of one below it.
+                below = self.facts.values.all_below(origin.cls) if origin.call is None else ()
+                for cls in (origin.cls, *below):
+                    if self._deals(cls):
+                        found.setdefault(id(cls), (cls, loader))
         if self.training and self.facts.steps.loops and not found and not self._is_known:
             for cls in self._made_here or self._made_by_name:
                 found.setdefault(id(cls), (cls, None))
+        if self.training:  # of several that a factory may make
+            trained = [one for one in found.values() if not is_for_tests(one[0])]
+            return dict(trained or found.values())
         return dict(found.values())
 
     def _deals(self, cls: Class) -> bool:
@@ -203,7 +222,8 @@ class Datasets:
                 given = [*origin.call.args, *(k.value for k in origin.call.keywords)]
                 for one in given:
                     for unit in self._transforming(one):
-                        self._enter(unit, (), origin.name.rpartition(".")[2], loader, found)
+                        walk = _Walk(origin.name.rpartition(".")[2], loader, found)
+                        self._enter(unit, (), walk)
         return list(found.values())
 
     def work_of(self, cls: Class) -> list[SampleSpot]:
@@ -215,32 +235,32 @@ class Datasets:
     def _enter_class(
         self, cls: Class, loader: Loader | None, found: dict[int, SampleSpot]
     ) -> None:
+        walk = _Walk(cls.name, loader, found, cls)
         for name in _SAMPLING:
             for at in self.facts.values.mro(cls):
                 if name in at.methods:
-                    self._enter(at.methods[name], (), cls.name, loader, found)
+                    self._enter(at.methods[name], (), walk)
                     break
 
-    def _enter(
-        self,
-        unit: Unit,
-        chain: Chain,
-        owner: str,
-        loader: Loader | None,
-        found: dict[int, SampleSpot],
-    ) -> None:
-        body = unit.node.body
-        for statement in body if isinstance(body, list) else [body]:
+    def _enter(self, unit: Unit, chain: Chain, walk: _Walk) -> None:
+        for statement in unit.statements:
             for node in self.facts.steps.sequence(statement):
-                if id(node) in found:
+                if id(node) in walk.seen or (self.training and _is_left_out(node)):
                     continue
-                found[id(node)] = SampleSpot(self.facts, node, unit, chain, owner, loader)
+                walk.seen.add(id(node))
+                if id(node) not in walk.found:
+                    walk.found[id(node)] = SampleSpot(
+                        self.facts, node, unit, chain, walk.owner, walk.loader
+                    )
                 if isinstance(node, nodes.Call) and len(chain) < _DEEPEST:
-                    for target in self._entered(node, unit):
+                    for target in self._entered(node, unit, walk.cls):
                         if target.is_function and all(u is not target for _, u in chain):
-                            self._enter(target, (*chain, (node, unit)), owner, loader, found)
+                            self._enter(target, (*chain, (node, unit)), walk)
 
-    def _entered(self, call: nodes.Call, unit: Unit) -> list[Unit]:
+    def _entered(self, call: nodes.Call, unit: Unit, cls: Class | None) -> list[Unit]:
+        own = self._own_method(call, unit, cls) if cls is not None else None
+        if own is not None:
+            return [own]
         entered = list(self.facts.graph.targets_of(call))
         if not entered:
             known = self._calls.get(id(unit))
@@ -250,6 +270,16 @@ class Datasets:
             entered.extend(known.get(id(call), ()))
         entered.extend(u for u in self._transforming(call.func) if u not in entered)
         return entered
+
+    def _own_method(self, call: nodes.Call, unit: Unit, cls: Class) -> Unit | None:
+        """``self.read()`` as the class answers it whose samples these are, not one beside it."""
+        func = call.func
+        if not isinstance(func, nodes.Attribute) or dotted(func.expr) != (unit.self_name or "."):
+            return None
+        above = self.facts.values.mro(cls)
+        if unit.owner not in above:
+            return None
+        return next((c.methods[func.attrname] for c in above if func.attrname in c.methods), None)
 
     def _transforming(self, node: Node) -> Iterator[Unit]:
         """The project's own code in a transform, also inside containers of transforms."""
@@ -286,3 +316,9 @@ class Datasets:
             for inside in given:
                 todo.extend(self.facts.origins(inside))
         return found
+
+
+def _is_left_out(node: Node) -> bool:
+    """What training never runs; only calls and loops are asked about."""
+    asked = isinstance(node, (nodes.Call, nodes.For, *COMPREHENSIONS))
+    return asked and is_left_out_of_training(node)

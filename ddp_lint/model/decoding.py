@@ -98,7 +98,8 @@ class Decode(SampleSpot):
     def _change(self, node: Node) -> str:
         if isinstance(node, nodes.Subscript):
             return "crop" if _is_piece(node) else ""
-        if not isinstance(node, nodes.Call):
+        # Of a function of the project not its name tells, but what it does, which comes next.
+        if not isinstance(node, nodes.Call) or self.facts.graph.targets_of(node):
             return ""
         names = [str(getattr(node.func, "attrname", getattr(node.func, "name", "")))]
         names += [o.name for o in self.datasets.transforms_in(node.func) if isinstance(o, Made)]

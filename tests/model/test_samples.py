@@ -26,6 +26,9 @@ class Photos(Dataset):
         top, left = random.randrange(9), random.randrange(9)
         return image[top : top + 64, left : left + 64, ...]
 
+    def crop_to_size(self, image):
+        return self.piece(cv2.resize(image, (256, 256)))
+
     def __getitem__(self, index):
         image = cv2.imread(self.paths[index])
         {after}
@@ -47,6 +50,7 @@ for batch in DataLoader(Photos(["a.png"]), batch_size=8, shuffle=True, num_worke
         ("return torch.from_numpy(cv2.resize(self.piece(image), (32, 32)))", True),
         ("return self.cut(image)", True),
         ("return torch.from_numpy(self.piece(cv2.resize(image, (256, 256))))", False),
+        ("return torch.from_numpy(self.crop_to_size(image))", False),
         ("return self.shrink(image)", False),
         ("return torch.from_numpy(image)", False),
     ],

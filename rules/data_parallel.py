@@ -6,6 +6,10 @@ fills up first and the others wait for it.  It cannot leave the machine, and PyT
 documentation advises `DistributedDataParallel`.  It works, though, and moving to DDP means a
 launcher, a sampler and guards; hence a note.
 
+It is one where the model is trained.  Around a model that is only run there are no gradients to
+sum, a wrapper may be there for the names in a checkpoint alone, and with one device
+(`device_ids=[0]`) it calls the model as it is and copies nothing.
+
 Bad:
 
 ```python

@@ -16,6 +16,7 @@ from ddp_lint.model import (
     averaging,
     clearing,
     clipping,
+    data_parallel,
     datasets,
     deprecated,
     devices,
@@ -354,9 +355,9 @@ class Program:
     # -- wrapping and printing --------------------------------------------------------------
 
     @cached_property
-    def data_parallel_calls(self) -> tuple[wrapping.DataParallelCall, ...]:
-        """Constructions of ``nn.DataParallel``."""
-        return tuple(wrapping.data_parallel_calls(self.facts))
+    def data_parallel_calls(self) -> tuple[data_parallel.DataParallelCall, ...]:
+        """Constructions of ``nn.DataParallel`` around models that are trained."""
+        return tuple(data_parallel.data_parallel_calls(self.training))
 
     @cached_property
     def unused_searches(self) -> tuple[wrapping.UnusedSearch, ...]:

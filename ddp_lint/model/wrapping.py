@@ -27,24 +27,6 @@ _HANDING_OUT = frozenset({"parameters", "named_parameters"})
 
 
 @dataclass(frozen=True)
-class DataParallelCall(Spot):
-    """A construction of ``nn.DataParallel``."""
-
-    @property
-    def model_text(self) -> str:
-        call = self.node
-        assert isinstance(call, nodes.Call)
-        given = [*call.args, *(k.value for k in call.keywords)]
-        return source(given[0]) if given else "the model"
-
-
-def data_parallel_calls(facts: Facts) -> Iterator[DataParallelCall]:
-    for call, _ in facts.calls:
-        if any(ROLES.get(name) == "dp" for name in facts.names(call)):
-            yield DataParallelCall(facts, call)
-
-
-@dataclass(frozen=True)
 class UnusedSearch(Spot):
     """``find_unused_parameters=True`` as DDP is told it."""
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Literal
 
 from astroid import nodes
 
+from ddp_lint.model.counters import asks_for_the_step, bound, stores
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.steps import StepLoop
-from ddp_lint.model.tree import Node, dotted, is_within, statement, walk
+from ddp_lint.model.tree import Node, ancestors, dotted, is_within, statement, walk
 
 if TYPE_CHECKING:
     from ddp_lint.model.facts import Facts
@@ -33,7 +34,6 @@ _GATE_ATTRIBUTES = frozenset(
 #: What a flag may be computed by: its own value may ask which step it is.
 _COMPUTED = (nodes.Compare, nodes.BoolOp, nodes.UnaryOp, nodes.Call, nodes.BinOp)
 _DEEPEST = 4
-_COUNTER = re.compile(r"^(i|it|n)$|step|iter|idx|index|batch_i|count", re.I)
 _IDENTITY = frozenset({"isinstance", "hasattr", "callable", "torch.is_tensor"})
 _LOOKING = re.compile(
     r"debug|verbose|profil|benchmark|timing|time_|trace|wall_?clock|breakdown|sync", re.I
@@ -67,12 +67,12 @@ def _is_gate(facts: Facts, test: Node, loop: StepLoop | None, depth: int) -> boo
             if dotted(node.func).rpartition(".")[2] in _GATE_ATTRIBUTES:
                 return True
             for unit in facts.graph.targets_of(node):
-                for statement in unit.returns:
-                    value = statement.value if isinstance(statement, nodes.Return) else statement
+                for ending in unit.returns:
+                    value = ending.value if isinstance(ending, nodes.Return) else ending
                     if value is not None and _is_gate(facts, value, None, depth + 1):
                         return True
         elif isinstance(node, nodes.Compare):
-            if loop is not None and _counts(facts, node, loop):
+            if loop is not None and asks_for_the_step(facts, node, loop):
                 return True
         elif isinstance(node, nodes.Attribute) and node.attrname in _GATE_ATTRIBUTES:
             return True
@@ -87,55 +87,6 @@ def _is_gate(facts: Facts, test: Node, loop: StepLoop | None, depth: int) -> boo
                 ):
                     return True
     return False
-
-
-def _counts(facts: Facts, node: nodes.Compare, loop: StepLoop) -> bool:
-    """A comparison of the loop's own counter: ``i == 0``, ``step < warmup``, ``i == last``."""
-    if len(node.ops) != 1 or node.ops[0][0] in ("is", "is not"):
-        return False
-    for side in (node.left, node.ops[0][1]):
-        for name in walk(side):
-            if not isinstance(name, nodes.Name):
-                continue
-            for binding in _handed(facts, name, 0):
-                if (
-                    isinstance(loop.node, nodes.For)
-                    and is_within(binding.node, loop.node.target)
-                    and _is_counter(loop.node, binding)
-                ):
-                    return True
-                # Only a counter that every iteration moves on says which step it is.
-                if binding.path == ("aug",) and statement(binding.node).parent is loop.node:
-                    value = getattr(binding.value, "value", None)
-                    if value is not None and facts.tensors.on_host(value):
-                        return True
-    return False
-
-
-def _handed(facts: Facts, name: nodes.Name, depth: int) -> Iterator[Binding]:
-    """The bindings of a name; of a parameter, those of the names that are passed for it."""
-    for binding in _bindings(facts, name):
-        if binding.path != ("param",) or depth > _DEEPEST:
-            yield binding
-            continue
-        unit = facts.values.unit_of(binding.node)
-        for site in facts.graph.sites_of(unit):
-            given = facts.graph.given(site, unit, binding.name)
-            if isinstance(given, nodes.Name):
-                yield from _handed(facts, given, depth + 1)
-
-
-def _is_counter(loop: nodes.For, binding: Binding) -> bool:
-    call = loop.iter
-    if not isinstance(call, nodes.Call):
-        return False
-    name = dotted(call.func).rpartition(".")[2]
-    if name in ("range", "trange"):
-        return binding.path == ("iter",)
-    # A generator of the project's own may count as ``enumerate`` does.
-    return binding.path == ("iter", 0) and (
-        name == "enumerate" or _COUNTER.search(binding.name) is not None
-    )
 
 
 def _depends_on_data(facts: Facts, test: Node, loop: StepLoop | None, depth: int) -> bool:
@@ -155,7 +106,19 @@ def _depends_on_data(facts: Facts, test: Node, loop: StepLoop | None, depth: int
                         facts, binding.value, loop, depth
                     ):
                         return True
+        elif isinstance(node, nodes.Attribute) and _is_flipped(facts, node, loop):
+            return True
     return False
+
+
+def _is_flipped(facts: Facts, node: nodes.Attribute, loop: StepLoop) -> bool:
+    """``self.first``, a flag that the iteration itself sets."""
+    return any(
+        binding.path == ()
+        and isinstance(binding.value, nodes.Const)
+        and id(statement(binding.node)) in loop.stores
+        for binding, _ in stores(facts, node)
+    )
 
 
 def _is_setting(facts: Facts, value: Node, loop: StepLoop, depth: int) -> bool:
@@ -186,8 +149,9 @@ def _bindings(facts: Facts, node: Node) -> list[Binding]:
     return []
 
 
-def is_switch(facts: Facts, test: Node) -> bool:
-    """Whether a setting is one that somebody turns on to look into a run, and is off otherwise.
+def is_switch(facts: Facts, test: Node, holds: bool = True) -> bool:
+    """Whether a test comes out so only where somebody has turned on a setting that is off
+    otherwise, mostly to look into a run.
 
     Known by its name (debug, profile, timing), by ``action="store_true"`` or by a default of
     False.
@@ -195,15 +159,45 @@ def is_switch(facts: Facts, test: Node) -> bool:
     if _LOOKING.search(test.as_string()):
         return True
     for node in walk(test):
+        if not isinstance(node, nodes.Name | nodes.Attribute) or _asks_for_on(node, test) != holds:
+            continue
         if isinstance(node, nodes.Attribute) and node.attrname in facts.store_true_options:
             return not _is_ordinary(node.attrname)
-        if isinstance(node, nodes.Name):
-            for binding in _bindings(facts, node):
-                if binding.path == ("param",):
-                    default = facts.values.unit_of(binding.node).default_of(binding.name)
-                    if isinstance(default, nodes.Const) and default.value is False:
-                        return not _is_ordinary(binding.name)
+        for name in _off_by_default(facts, node):
+            return not _is_ordinary(name)
     return False
+
+
+def _asks_for_on(node: Node, test: Node) -> bool:
+    """False below ``not``, where the test asks for what is switched off."""
+    below = 0
+    for child, parent in ancestors(node):
+        if child is test:
+            break
+        below += isinstance(parent, nodes.UnaryOp) and parent.op == "not"
+    return below % 2 == 0
+
+
+def _off_by_default(facts: Facts, node: nodes.Name | nodes.Attribute) -> Iterator[str]:
+    """The parameters with a default of False that a name stands for, or that an attribute
+    keeps; not those that a caller of the project has switched on for good."""
+    for binding, unit in bound(facts, node):
+        if binding.path == ("param",):
+            default = unit.default_of(binding.name)
+            off = isinstance(default, nodes.Const) and default.value is False
+            if off and not _is_turned_on(facts, unit, binding.name):
+                yield binding.name
+        elif (
+            isinstance(node, nodes.Attribute)
+            and binding.path == ()
+            and isinstance(binding.value, nodes.Name)
+        ):
+            yield from _off_by_default(facts, binding.value)
+
+
+def _is_turned_on(facts: Facts, unit: Unit, name: str) -> bool:
+    given = (facts.graph.given(site, unit, name) for site in facts.graph.sites_of(unit))
+    return any(isinstance(value, nodes.Const) and value.value is True for value in given)
 
 
 def _is_ordinary(name: str) -> bool:

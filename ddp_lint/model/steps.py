@@ -381,6 +381,15 @@ class StepLoop:
         return self.steps.happenings(body, self.unit)
 
     @cached_property
+    def stores(self) -> dict[int, list[Happening]]:
+        """The assignments that one iteration makes, by the id of the statement."""
+        found: dict[int, list[Happening]] = {}
+        for happening in self.happenings:
+            if isinstance(happening.node, nodes.Assign | nodes.AnnAssign | nodes.AugAssign):
+                found.setdefault(id(happening.node), []).append(happening)
+        return found
+
+    @cached_property
     def calls(self) -> list[Happening]:
         return [h for h in self.happenings if isinstance(h.node, nodes.Call)]
 

@@ -17,7 +17,16 @@ from ddp_lint.model.origins import Made
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.torch_api import BARRIERS, EMPTY_CACHE, SYNCHRONIZE
-from ddp_lint.model.tree import Node, dotted, elements, entries, source, statement, walk
+from ddp_lint.model.tree import (
+    Node,
+    dotted,
+    elements,
+    entries,
+    is_within,
+    source,
+    statement,
+    walk,
+)
 
 _TEST_FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
 _READS = frozenset({"item", "cpu", "tolist", "numpy"})
@@ -86,7 +95,7 @@ class StepSpot(Spot):
     def switched_on(self) -> bool:
         """Only while somebody looks into the run: a debug or profile switch."""
         return any(
-            is_switch(self.facts, condition.test)
+            is_switch(self.facts, condition.test, condition.holds)
             for condition, _ in self.loop.conditions_of(self.happening)
         )
 
@@ -125,6 +134,26 @@ class HostRead(StepSpot):
     @property
     def value_text(self) -> str:
         return source(self.value)
+
+    @property
+    def ends_the_loop(self) -> bool:
+        """Whether the loop goes on until this number says that it is enough."""
+        loop = self.loop.node
+        if not isinstance(loop, nodes.While):
+            return False
+        top = self.happening.top
+        if is_within(top, loop.test):
+            return True
+        at = statement(top)
+        targets = at.targets if isinstance(at, nodes.Assign) else [getattr(at, "target", None)]
+        kept = {
+            dotted(part)
+            for target in targets
+            if target is not None
+            for part in walk(target)
+            if isinstance(part, nodes.AssignName | nodes.AssignAttr)
+        }
+        return any(dotted(part) in kept for part in walk(loop.test))
 
     @property
     def deferral(self) -> Fix | None:
@@ -193,7 +222,7 @@ def host_reads(facts: Facts) -> Iterator[HostRead]:
     """Reads of device values by the host in one iteration of a step loop, one a statement."""
     seen: set[tuple[int, int, int]] = set()
     for read in _reads(facts):
-        if not read.on_every_step:
+        if not read.on_every_step or read.ends_the_loop:
             continue
         key = id(read.loop), id(statement(read.node)), len(read.happening.chain)
         if key not in seen:

@@ -16,6 +16,7 @@ from ddp_lint.model.flow import always_exits, conditions, loops_around
 from ddp_lint.model.guards import RANKS
 from ddp_lint.model.mending import main_test, under_test
 from ddp_lint.model.modules import Unit
+from ddp_lint.model.once import comes_once
 from ddp_lint.model.processes import Place
 from ddp_lint.model.several import makes_several
 from ddp_lint.model.tree import Node, ancestors, dotted, statement, walk
@@ -74,7 +75,7 @@ def repeated_prints(facts: Facts) -> Iterator[RepeatedPrint]:
             continue
         if _is_of_logger(facts, unit):
             continue
-        loop = _loop_around(facts, call, unit, loops)
+        loop = _loop_around(facts, call, unit, loops, set())
         if loop is None or any(_is_handler(parent) for _, parent in ancestors(call)):
             continue
         if any(
@@ -132,13 +133,20 @@ def _loops_of_work(facts: Facts) -> dict[int, Node]:
 
 
 def _loop_around(
-    facts: Facts, call: nodes.Call, unit: Unit, loops: dict[int, Node]
+    facts: Facts, node: Node, unit: Unit, loops: dict[int, Node], seen: set[int]
 ) -> Node | None:
-    around = [(loop, unit) for loop in loops_around(call)]
-    around += facts.steps.loops_outside(call, unit)
-    for loop, _ in around:
-        if id(loop) in loops:
+    """The loop that comes to ``node`` again and again, through calls too."""
+    for loop in loops_around(node):
+        if id(loop) in loops and not comes_once(facts, node, loop):
             return loop
+    if comes_once(facts, node):
+        return None
+    for site in facts.graph.sites_of(unit):
+        if id(site.call) not in seen and not site.handed:
+            seen.add(id(site.call))
+            found = _loop_around(facts, site.call, site.caller, loops, seen)
+            if found is not None:
+                return found
     return None
 
 

@@ -12,9 +12,9 @@ large ones.  What the same dataset can do instead, measured in the same run:
 | JPEGs that were resized once, before training | 11 x | 136 x |
 | resized once and kept as `uint8` in a memory map | more than 270 x | more than 270 x |
 
-Where pieces are cut out at full size, as for image restoration, neither resizing nor scaled
-decoding is the same: there it is decoded pixels in a memory map, of which a crop reads its part,
-or sub-images that were cut once before training.
+Where pieces are cut out at full size, as for image restoration, or pixels are measurements (a
+depth, a flow), neither resizing nor scaled decoding is the same.  There it is decoded pixels in a
+memory map, of which a crop reads its part, or sub-images that were cut once before training.
 
 Another library at full size gains little (1.0 to 1.6 x).  With a GPU to spare,
 `torchvision.io.decode_jpeg` takes `device="cuda"`, and DALI decodes there too.
@@ -134,13 +134,13 @@ from ddp_lint.rule import Findings, rule
 
 @rule("DDP302", level="note")
 def check(program: Program) -> Findings:
-    for decode in program.samples.decodes:
-        if decode.is_kept or decode.is_scaled or decode.is_from_store or decode.for_other_samples:
-            continue
+    for decode in program.samples.repeated_decodes:
         what = "a recording" if decode.is_sound else "an image"
         if decode.is_sound:
             remedy = "decode and resample once before training"
-        elif decode.is_cropped_first:
+        elif decode.is_measured or not decode.change:
+            remedy = "decode once before training, and keep the pixels in a memory map"
+        elif decode.change == "crop":
             remedy = (
                 "do not resize, for a crop at full size follows, but decode once before training "
                 "into a memory map or into sub-images"

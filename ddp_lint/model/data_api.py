@@ -22,6 +22,10 @@ FOLDER_DATASETS = frozenset(
 )
 #: Flags of ``cv2.imread`` that decode at a fraction of the size.
 SCALED_FLAGS = "IMREAD_REDUCED"
+#: Flags for pixels of 16 bits, which are measurements: a depth, a flow.
+MEASURING_FLAGS = "IMREAD_ANYDEPTH"
+#: Below this, a transform that happens by chance leaves nearly all samples alone.
+SELDOM = 0.2
 
 #: Calls that encode an image: what is decoded from there was no file.
 ENCODERS = frozenset(

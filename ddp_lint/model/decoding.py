@@ -6,17 +6,26 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 from astroid import nodes
 
-from ddp_lint.model.data_api import ENCODERS, SCALED_FLAGS, SOUND, STORES, WRAPPED_BYTES
+from ddp_lint.finding import Related
+from ddp_lint.model.data_api import (
+    ENCODERS,
+    MEASURING_FLAGS,
+    SCALED_FLAGS,
+    SOUND,
+    STORES,
+    WRAPPED_BYTES,
+)
 from ddp_lint.model.datasets import Datasets, SampleSpot
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.flow import conditions
-from ddp_lint.model.modules import Unit
+from ddp_lint.model.flow import conditions, exclusive
+from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Made, Origin, inner
 from ddp_lint.model.picking import Picking
-from ddp_lint.model.tree import Node, dotted, elements, is_within, statement, walk
+from ddp_lint.model.tree import Node, ancestors, dotted, elements, is_within, statement, walk
 
 _HEADER = frozenset({"size", "width", "height", "format", "info", "mode", "shape", "verify"})
 _KEPT_CHECKS = frozenset({"exists", "isfile", "is_file", "lexists"})
@@ -29,6 +38,9 @@ _RESIZING = re.compile(
 _CROPPING = re.compile(r"crop", re.I)
 _DEEPEST = 4
 
+#: What is done to the size of an image; "" where nothing is to be seen.
+Change = Literal["resize", "crop", ""]
+
 
 @dataclass(frozen=True)
 class Decode(SampleSpot):
@@ -37,6 +49,24 @@ class Decode(SampleSpot):
     node: nodes.Call
     datasets: Datasets = field(repr=False)
     later: tuple[Node, ...] = field(repr=False)
+    beside: tuple[Node, ...] = ()
+
+    @property
+    def related(self) -> tuple[Related, ...]:
+        others = (self.facts.related(node, "or here, in another arm") for node in self.beside)
+        return (*super().related, *others)
+
+    def is_beside(self, other: Decode) -> bool:
+        """Whether they are arms of one ``if``, so that a sample runs one of them."""
+        head = _head_of_chain(self.node)
+        same = head is not None and head is _head_of_chain(other.node)
+        return same and exclusive(self.node, other.node)
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it is done for one file of each sample again in every epoch."""
+        once = self.is_kept or self.is_scaled or self.is_from_store
+        return not once and not self.for_other_samples
 
     @property
     def is_sound(self) -> bool:
@@ -87,15 +117,24 @@ class Decode(SampleSpot):
         return Picking(self.facts, self.chain, self.node).loop
 
     @property
-    def is_cropped_first(self) -> bool:
-        """Whether a piece is cut out of it at its own size, before anything changes that."""
+    def is_measured(self) -> bool:
+        """Whether the pixels are numbers of another kind: a depth, a flow."""
+        parts = (dotted(part) for argument in self.node.args for part in walk(argument))
+        return any(part.endswith(MEASURING_FLAGS) for part in parts)
+
+    @cached_property
+    def change(self) -> Change:
+        """What is done to its size first, as far as it is to be seen; by chance does not count
+        where a crop follows."""
+        perhaps: Change = ""
         for node in self.later:
             change = self._change(node)
-            if change:
-                return change == "crop"
-        return False
+            if change and all(condition.exit is not None for condition in conditions(node)):
+                return change
+            perhaps = "crop" if "crop" in (perhaps, change) else perhaps or change
+        return perhaps
 
-    def _change(self, node: Node) -> str:
+    def _change(self, node: Node) -> Change:
         if isinstance(node, nodes.Subscript):
             return "crop" if _is_piece(node) else ""
         # Of a function of the project not its name tells, but what it does, which comes next.
@@ -106,6 +145,14 @@ class Decode(SampleSpot):
         if any(_RESIZING.search(name.rpartition(".")[2]) for name in names):
             return "resize"
         return "crop" if any(_CROPPING.search(name.rpartition(".")[2]) for name in names) else ""
+
+
+def _head_of_chain(node: Node) -> nodes.If | None:
+    """The ``if`` of the innermost ``if ... elif ... else`` around a node."""
+    at = next((parent for _, parent in ancestors(node) if isinstance(parent, nodes.If)), None)
+    while at is not None and isinstance(at.parent, nodes.If) and at.parent.orelse == [at]:
+        at = at.parent
+    return at
 
 
 def decodes_from_memory(facts: Facts, call: nodes.Call) -> bool:
@@ -192,8 +239,13 @@ def _is_store(node: Node, unit: Unit) -> bool:
         isinstance(b.value, nodes.Subscript)
         or (isinstance(b.value, nodes.Call) and dotted(b.value.func).endswith(".get"))
         for b in unit.bindings.get(at.name, ())
-        if b.value is not None and b.path == () and _is_store(b.value, unit)
+        if b.value is not None and _is_part(b) and _is_store(b.value, unit)
     )
+
+
+def _is_part(binding: Binding) -> bool:
+    """``image = self.rows[i]``, ``path, image = self.rows[i]``."""
+    return all(isinstance(step, int) for step in binding.path)
 
 
 def _assigned_name(call: nodes.Call) -> str:

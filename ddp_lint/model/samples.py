@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from astroid import nodes
@@ -13,6 +13,7 @@ from ddp_lint.model.data_api import (
     HEAVY_FUNCTIONS,
     HEAVY_TRANSFORMS,
     PIL_FILTERS,
+    SELDOM,
 )
 from ddp_lint.model.datasets import Datasets, SampleSpot
 from ddp_lint.model.decoding import Decode, decodes_from_memory
@@ -55,6 +56,20 @@ class Samples:
             and self._is_decode(s.node)
             and not decodes_from_memory(self.facts, s.node)
         ]  # fmt: skip
+
+    @cached_property
+    def repeated_decodes(self) -> list[Decode]:
+        """Those of one file for each sample in every epoch, one for all arms of an ``if``."""
+        found: list[Decode] = []
+        for decode in self.decodes:
+            if not decode.is_repeated:
+                continue
+            at = next((i for i, one in enumerate(found) if one.is_beside(decode)), None)
+            if at is None:
+                found.append(decode)
+            else:
+                found[at] = replace(found[at], beside=(*found[at].beside, decode.node))
+        return found
 
     def _is_decode(self, call: nodes.Call) -> bool:
         if self.facts.names(call) & DECODES:
@@ -136,7 +151,7 @@ class Samples:
         if not any(isinstance(o, Made | Result) for o in called):
             return False
         return any(
-            isinstance(o, Made) and o.name in HEAVY_TRANSFORMS
+            isinstance(o, Made) and o.name in HEAVY_TRANSFORMS and not _is_seldom(o.call)
             for o in self.datasets.transforms_in(func)
         )
 
@@ -145,6 +160,13 @@ def _heavy(spot: SampleSpot, how: str) -> HeavyTransform:
     return HeavyTransform(
         spot.facts, spot.node, spot.unit, spot.chain, spot.owner, spot.loader, how
     )
+
+
+def _is_seldom(transform: nodes.Call) -> bool:
+    """``MedianBlur(p=0.01)``: nearly every sample passes untouched."""
+    chances = (k.value.value for k in transform.keywords
+               if k.arg == "p" and isinstance(k.value, nodes.Const))  # fmt: skip
+    return any(isinstance(p, int | float) and p < SELDOM for p in chances)
 
 
 def _feeds_itself(call: nodes.Call) -> bool:

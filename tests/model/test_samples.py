@@ -29,6 +29,11 @@ class Photos(Dataset):
     def crop_to_size(self, image):
         return self.piece(cv2.resize(image, (256, 256)))
 
+    def by_chance(self, image):
+        if random.random() < 0.5:
+            image = cv2.resize(image, None, fx=1.2, fy=1.2)
+        return image
+
     def __getitem__(self, index):
         image = cv2.imread(self.paths[index])
         {after}
@@ -46,18 +51,20 @@ for batch in DataLoader(Photos(["a.png"]), batch_size=8, shuffle=True, num_worke
 @pytest.mark.parametrize(
     ("after", "expected"),
     [
-        ("return torch.from_numpy(self.piece(image))", True),
-        ("return torch.from_numpy(cv2.resize(self.piece(image), (32, 32)))", True),
-        ("return self.cut(image)", True),
-        ("return torch.from_numpy(self.piece(cv2.resize(image, (256, 256))))", False),
-        ("return torch.from_numpy(self.crop_to_size(image))", False),
-        ("return self.shrink(image)", False),
-        ("return torch.from_numpy(image)", False),
+        ("return torch.from_numpy(self.piece(image))", "crop"),
+        ("return torch.from_numpy(cv2.resize(self.piece(image), (32, 32)))", "crop"),
+        ("return self.cut(image)", "crop"),
+        ("return torch.from_numpy(self.piece(self.by_chance(image)))", "crop"),
+        ("return torch.from_numpy(self.piece(cv2.resize(image, (256, 256))))", "resize"),
+        ("return torch.from_numpy(self.crop_to_size(image))", "resize"),
+        ("return torch.from_numpy(self.by_chance(image))", "resize"),
+        ("return self.shrink(image)", "resize"),
+        ("return torch.from_numpy(image)", ""),
     ],
 )
-def test_a_crop_at_full_size_comes_first(after: str, expected: bool) -> None:
+def test_what_is_done_to_the_size_first(after: str, expected: str) -> None:
     (decode,) = program_of(TEXT.format(after=after)).samples.decodes
-    assert decode.is_cropped_first is expected
+    assert decode.change == expected
 
 
 def test_the_class_is_named_whose_samples_they_are() -> None:
@@ -92,3 +99,11 @@ for batch in DataLoader(data, batch_size=8, shuffle=True, num_workers=4):
         ("Birds", "cv2.imread(f'birds"),
         ("Trees", "cv2.imread(f'trees"),
     }
+
+
+def test_measurements_are_no_pictures() -> None:
+    text = TEXT.replace("self.paths[index])\n", "self.paths[index], cv2.IMREAD_ANYDEPTH)\n")
+    (depth,) = program_of(text.format(after="return self.shrink(image)")).samples.decodes
+    (picture,) = program_of(TEXT.format(after="return self.shrink(image)")).samples.decodes
+    assert depth.is_measured
+    assert not picture.is_measured

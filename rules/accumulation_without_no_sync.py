@@ -6,7 +6,8 @@ all-reduces and 32.0 MB instead of 5 and 8.0 MB, exactly four times as much.  Th
 equal (to 4e-9); what it costs depends on how much of it the backward hides, and it is most
 between nodes.
 
-Put forward *and* backward of all but the last micro-batch into `with model.no_sync():`.
+Put forward *and* backward of all but the last micro-batch into `with model.no_sync():`. The
+wrapper of apex has `disable_allreduce()` and `enable_allreduce()` instead.
 
 `find_unused_parameters=True` is no obstacle: DDP remembers over the window which parameters were
 used, and the gradients are equal, also where micro-batches or ranks use different ones. With
@@ -80,10 +81,15 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP504", level="warning", fixes="unsafe")
 def check(program: Program) -> Findings:
     for loop in program.unsynchronized:
+        remedy = (
+            f"put forward and backward of the others into `with {loop.context_text}:`"
+            if loop.has_context
+            else f"call `{loop.model_text}.disable_allreduce()` before the others, and "
+            "`enable_allreduce()` before the last"
+        )
         yield loop.finding(
             f"`{loop.backward_text}` averages all gradients over the ranks in every micro-batch, "
-            f"the step needs it once for {loop.length_text} of them: put forward and backward of "
-            f"the others into `with {loop.context_text}:`",
+            f"the step needs it once for {loop.length_text} of them: {remedy}",
             related=loop.chain,
             fix=loop.fix,
         )

@@ -26,7 +26,8 @@ from ddp_lint.model.ways import Event
 _WRAPPED = frozenset({"ddp", "prepared module"})
 _OWN_AFFAIR = frozenset({"fsdp", "engine"})
 _SWITCHES = frozenset({"no_sync", "no_backward_sync", "require_backward_grad_sync",
-                       "set_requires_gradient_sync", "set_is_last_backward"})  # fmt: skip
+                       "set_requires_gradient_sync", "set_is_last_backward",
+                       "disable_allreduce", "enable_allreduce"})  # fmt: skip
 
 
 # -- without no_sync --------------------------------------------------------------------------
@@ -47,6 +48,14 @@ class Unsynchronized(Spot):
     @property
     def model_text(self) -> str:
         return source(self.model)
+
+    @property
+    def has_context(self) -> bool:
+        """Whether its wrapper has a context that holds averaging back; that of apex has none."""
+        return not any(
+            isinstance(origin, Made) and origin.name.startswith("apex.")
+            for origin in self.facts.origins(self.model)
+        )
 
     @property
     def context_text(self) -> str:
@@ -76,6 +85,8 @@ class Unsynchronized(Spot):
         """Wrap forward and backward, where they are one straight stretch of the loop's body."""
         gate, loop = self.window.gate, self.window.header
         if gate is None or self.window.loop is not None or self.backward.frame.caller is not None:
+            return None
+        if not self.has_context:
             return None
         last = statement(self.backward.node)
         if last.parent is not loop or self.backward.node.parent is not last:

@@ -162,9 +162,13 @@ def _wraps(origin: Origin, call: nodes.Call) -> bool:
 
 
 def _keeps_parameters(call: nodes.Call) -> bool:
+    """Whether it may shard the parameters where they are; torch and fairscale have a word each."""
     for keyword in call.keywords:
+        value = keyword.value.value if isinstance(keyword.value, nodes.Const) else None
         if keyword.arg == "use_orig_params":
-            return not (isinstance(keyword.value, nodes.Const) and keyword.value.value is False)
+            return value is not False
+        if keyword.arg == "flatten_parameters":
+            return value is not True
         if keyword.arg is None:
             return True
     return False

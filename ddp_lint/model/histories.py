@@ -12,11 +12,13 @@ from typing import Literal
 from astroid import nodes
 
 from ddp_lint.model.facts import Facts
+from ddp_lint.model.feeding import Feeding
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.grad_mode import GradMode
-from ddp_lint.model.modules import Binding, Unit
+from ddp_lint.model.modules import Binding
 from ddp_lint.model.origins import Api, Code, Made, Origin
+from ddp_lint.model.steps import Happening
 from ddp_lint.model.tree import Node, dotted, elements, is_within
 
 #: The graph of a value: freed by a backward of this step but for its nodes, or alive as a whole.
@@ -183,7 +185,7 @@ class Histories:
             return None
         bindings = reaching(unit, node.name, node)
         if any(b.path[:1] in (("param",), ("import",), ("iter",)) for b in bindings):
-            return "freed" if self._is_propagated(node.name, unit, bindings) else None
+            return "freed" if self._is_propagated(node.name, frame, bindings) else None
         found: set[Graph] = set()
         for binding in bindings:
             if binding.value is None or isinstance(binding.value, nodes.Const):
@@ -192,13 +194,14 @@ class Histories:
                 continue
             found.add(self._of_binding(binding, frame, depth))
         if None in found or not found:
-            return "freed" if found and self._is_propagated(node.name, unit, bindings) else None
-        if self._is_propagated(node.name, unit, bindings):
+            return "freed" if found and self._is_propagated(node.name, frame, bindings) else None
+        if self._is_propagated(node.name, frame, bindings):
             return "freed"
         return "alive" if "alive" in found else "freed"
 
-    def _is_propagated(self, name: str, unit: Unit, bindings: list[Binding]) -> bool:
+    def _is_propagated(self, name: str, frame: Frame, bindings: list[Binding]) -> bool:
         """Itself, or a term of what, a backward of this step runs on; or it went into that."""
+        unit = frame.unit
         for binding in bindings:
             if (
                 binding.value is not None
@@ -206,20 +209,23 @@ class Histories:
                 and (_is_number(binding.value) or self.facts.tensors.on_host(binding.value))
             ):
                 return False
+        given = [b for b in bindings if not isinstance(b.value, nodes.Const)]
+        if given and all(self.mode.on_way(b.node, frame) == "off" for b in given):
+            return False  # it goes into a backward as a number does
         if name in self.facts.tensors.backpropagated(unit):
             return True
-        computed = all(b.path == () and isinstance(b.value, nodes.Call) for b in bindings)
-        return (
-            computed
-            and name in self.facts.tensors.feeding_backward(unit)
-            and any(
-                self._is_model(call.func, Frame(unit))
-                for b in bindings
-                if b.value is not None
-                for call in [b.value]
-                if isinstance(call, nodes.Call)
-            )
+        made = [b.value for b in bindings if b.path == () and isinstance(b.value, nodes.Call)]
+        return len(made) == len(bindings) and any(
+            self._is_model(call.func, frame)
+            and (name in self.facts.tensors.feeding_backward(unit) or self._goes_back(call, frame))
+            for call in made
         )
+
+    def _goes_back(self, call: nodes.Call, frame: Frame) -> bool:
+        """Whether a backward runs on what a call gives, also through functions of the project."""
+        frames = reversed(list(frame.outward))
+        chain = tuple((f.call, f.caller.unit) for f in frames if f.call and f.caller)
+        return bool(self.facts.once(Feeding).backwards(Happening(call, frame.unit, chain)))
 
     def _of_binding(self, binding: Binding, frame: Frame, depth: int) -> Graph:
         value = binding.value

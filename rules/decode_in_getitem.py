@@ -138,8 +138,13 @@ def check(program: Program) -> Findings:
         what = "a recording" if decode.is_sound else "an image"
         if decode.is_sound:
             remedy = "decode and resample once before training"
-        elif decode.is_measured or not decode.change:
+        elif decode.is_measured:
             remedy = "decode once before training, and keep the pixels in a memory map"
+        elif not decode.change:
+            remedy = (
+                "decode once before training, and keep the pixels in a memory map at the size you "
+                "train on"
+            )
         elif decode.change == "crop":
             remedy = (
                 "do not resize, for a crop at full size follows, but decode once before training "

@@ -48,6 +48,7 @@ cv2.GaussianBlur cv2.medianBlur cv2.bilateralFilter cv2.remap cv2.fastNlMeansDen
 cv2.fastNlMeansDenoisingColored cv2.inpaint
 scipy.ndimage.gaussian_filter scipy.ndimage.map_coordinates
 scipy.ndimage.rotate scipy.ndimage.affine_transform scipy.ndimage.median_filter
+scipy.ndimage.convolve scipy.ndimage.filters.convolve
 scipy.ndimage.filters.gaussian_filter scipy.ndimage.interpolation.map_coordinates
 scipy.ndimage.interpolation.rotate
 skimage.transform.warp skimage.transform.swirl skimage.filters.gaussian

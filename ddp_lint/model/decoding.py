@@ -21,7 +21,7 @@ from ddp_lint.model.data_api import (
 )
 from ddp_lint.model.datasets import Datasets, SampleSpot
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.flow import conditions, exclusive
+from ddp_lint.model.flow import Condition, conditions, exclusive
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Made, Origin, inner
 from ddp_lint.model.picking import Picking
@@ -129,7 +129,7 @@ class Decode(SampleSpot):
         perhaps: Change = ""
         for node in self.later:
             change = self._change(node)
-            if change and all(condition.exit is not None for condition in conditions(node)):
+            if change and not any(_is_choice(condition, node) for condition in conditions(node)):
                 return change
             perhaps = "crop" if "crop" in (perhaps, change) else perhaps or change
         return perhaps
@@ -145,6 +145,14 @@ class Decode(SampleSpot):
         if any(_RESIZING.search(name.rpartition(".")[2]) for name in names):
             return "resize"
         return "crop" if any(_CROPPING.search(name.rpartition(".")[2]) for name in names) else ""
+
+
+def _is_choice(condition: Condition, node: Node) -> bool:
+    """A condition that some samples meet; not ``if self.transform: self.transform(image)``."""
+    if condition.exit is not None:
+        return False
+    called = dotted(node.func) if isinstance(node, nodes.Call) else ""
+    return not called or all(dotted(part) != called for part in walk(condition.test))
 
 
 def _head_of_chain(node: Node) -> nodes.If | None:

@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import torch
 from PIL import Image, ImageFilter
+from scipy import ndimage
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 from torchvision.transforms import v2 as transforms
@@ -53,6 +54,18 @@ class Blurred(Dataset):
     def __getitem__(self, index):
         image = cv2.GaussianBlur(np.array(self.images[index]), (23, 23), 0)  # DDP303
         return torch.from_numpy(image).permute(2, 0, 1)
+
+
+class Spread(Dataset):
+    def __init__(self, images, kernel):
+        self.images = np.load(images, mmap_mode="r")
+        self.kernel = kernel
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, index):
+        return torch.from_numpy(ndimage.convolve(self.images[index], self.kernel))  # DDP303
 
 
 class Warped(Dataset):
@@ -141,6 +154,7 @@ def main():
     train(Mosaic(paths))
     train(ManyCrops("train.npy", [224] * 2 + [96] * 6))
     train(Blurred("train.npy"))
+    train(Spread("train.npy", np.ones((25, 25, 1)) / 625))
     train(Warped("train.npy"))
     train(Filtered(paths))
     train(Light("train.npy"))

@@ -59,6 +59,7 @@ for batch in DataLoader(Photos(["a.png"]), batch_size=8, shuffle=True, num_worke
         ("return torch.from_numpy(self.crop_to_size(image))", "resize"),
         ("return torch.from_numpy(self.by_chance(image))", "resize"),
         ("return self.shrink(image)", "resize"),
+        ("return self.piece(self.shrink(image) if self.shrink else image)", "resize"),
         ("return torch.from_numpy(image)", ""),
     ],
 )

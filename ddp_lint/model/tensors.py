@@ -6,19 +6,21 @@ where the model came in through a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import cached_property
-from typing import Literal
 
 from astroid import nodes
 
 from ddp_lint.model.backpropagated import TO_HOST, Backpropagated, says_output
 from ddp_lint.model.calls import CallGraph
+from ddp_lint.model.collected import Collected, starts_empty
+from ddp_lint.model.contents import LOOKS_UP, Contents, Where, any_of, joined
 from ddp_lint.model.flow import reaching
+from ddp_lint.model.given_back import GivenBack
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import (
     Api,
     Code,
+    Expression,
     Folder,
     Instance,
     Member,
@@ -26,7 +28,7 @@ from ddp_lint.model.origins import (
 )
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import HOOK_TENSORS, Steps
-from ddp_lint.model.to_device import anything_moves, names_cpu
+from ddp_lint.model.to_device import anything_moves, is_of_another_library, names_cpu
 from ddp_lint.model.torch_api import (
     CLIPS,
     FACTORIES,
@@ -34,10 +36,9 @@ from ddp_lint.model.torch_api import (
     HOST_FUNCTIONS,
     HOST_METHODS,
     HOST_MODULES,
+    TENSOR_METHODS,
 )
 from ddp_lint.model.tree import Node, compared, dotted, elements, entries, walk
-
-Where = Literal["device", "host"] | None
 
 NO_CIRCLE = 10**9
 DEEPEST = 120
@@ -47,6 +48,20 @@ _COMBINING = frozenset(
 )
 _CALLED_ROLES = frozenset({"module", "ddp", "fsdp", "dp", "prepared module", "engine", "prepared",
                            "lightning module", "metric"})  # fmt: skip
+#: Objects that know of tensors and are none: what they are asked for may be anything.
+_OBJECTS = (_CALLED_ROLES - {"prepared", "metric"}) | {
+    "optimizer", "prepared optimizer", "engine optimizer", "scheduler", "own scheduler",
+    "prepared scheduler", "engine scheduler", "scaler", "native scaler",
+}  # fmt: skip
+#: What is read by such a call is a tensor, or could not be read so.
+_READS_TENSOR = frozenset({"item", "cpu", "numpy", "tolist"})
+#: Attributes of a tensor that are tensors again.
+_TENSOR_ATTRIBUTES = frozenset({"data", "T", "mT", "H", "mH", "real", "imag"})
+#: What a tokenizer calls the words that it adds; the numbers are ``eos_token_id`` and so on.
+_SPECIAL_TOKENS = frozenset(
+    f"{word}_token" for word in ("eos", "bos", "pad", "unk", "sep", "cls", "mask")
+)
+_ON_DEVICE: tuple[Where, ...] = ("device", "moved")
 _STRING_METHODS = frozenset(
     {"format", "join", "strip", "lower", "upper", "replace", "startswith", "endswith", "find",
      "encode", "decode", "batch_decode", "tokenize", "findall", "splitlines"}
@@ -65,6 +80,9 @@ class Tensors:
         self._passing: dict[int, tuple[int, Where]] = {}
         self._circle = NO_CIRCLE
         self._backpropagated = Backpropagated(graph, steps)
+        self._contents = Contents(self)
+        self._collected = Collected(self)
+        self._given_back = GivenBack(self)
 
     @cached_property
     def anything_moves(self) -> bool:
@@ -72,7 +90,14 @@ class Tensors:
         return anything_moves(self.graph, self.steps)
 
     def on_device(self, node: Node) -> bool:
-        return self.where(node) == "device" and self.anything_moves
+        """Whether the value is a tensor on the device, or a collection of such."""
+        where = self.where(node)
+        if where == "part" and _is_read(node):
+            where = "device"
+        return where in _ON_DEVICE and self._can_be_there(node)
+
+    def _can_be_there(self, node: Node) -> bool:
+        return self.anything_moves and not is_of_another_library(self.graph.values.module_of(node))
 
     def on_host(self, node: Node) -> bool:
         return self.where(node) == "host"
@@ -87,10 +112,11 @@ class Tensors:
 
     def made_from_device(self, node: Node) -> bool:
         """Whether something on the device goes into the value, through calls nobody can see."""
-        if self.where(node) == "host" or not self.anything_moves:
+        where = self.where(node)
+        if where == "host" or not self._can_be_there(node):
             return False
-        return self.where(node) == "device" or any(
-            self.where(part) == "device"
+        return where is not None or any(
+            self.where(part) in _ON_DEVICE
             for part in walk(node)
             if isinstance(part, nodes.Name | nodes.Attribute) and not _is_called(part)
         )
@@ -123,7 +149,7 @@ class Tensors:
         except RecursionError:
             found = None
         del self._busy[key]
-        if found == "device" and self._is_module(node):
+        if found in _ON_DEVICE and self._is_object(node):
             found = None  # it lies there, but it is no tensor
         if self._circle >= depth:
             self._where[key] = found
@@ -137,9 +163,9 @@ class Tensors:
         self._circle = around
         return found
 
-    def _is_module(self, node: Node) -> bool:
+    def _is_object(self, node: Node) -> bool:
         return isinstance(node, nodes.Name | nodes.Call | nodes.Attribute) and bool(
-            self.roles.of(node) & (_CALLED_ROLES - {"prepared", "metric"})
+            self.roles.of(node) & _OBJECTS
         )
 
     def _find(self, node: Node) -> Where:
@@ -149,21 +175,23 @@ class Tensors:
             case nodes.Compare():
                 if any(_is_no_tensor(right) for _, right in node.ops):
                     return "host"
+                if any(self._is_text(side) for side in compared(node)):
+                    return "host"  # a tensor is no text, and nothing is read to tell so
                 if any(op in ("is", "is not", "in", "not in") for op, _ in node.ops):
                     return "host"
-                return self._any(*compared(node))
+                return self._computed(compared(node))
             case nodes.UnaryOp():
                 return "host" if node.op == "not" else self.where(node.operand)
             case nodes.BinOp():
                 if node.op == "%" and isinstance(node.left, nodes.Const | nodes.JoinedStr):
                     return "host"
-                return self._any(node.left, node.right)
+                return self._computed([node.left, node.right])
             case nodes.BoolOp():
                 return self._any(*node.values)
             case nodes.IfExp():
                 return self._all(node.body, node.orelse)
             case nodes.AugAssign():
-                return self._any(node.target, node.value)
+                return self._computed([node.target, node.value])
             case nodes.List() | nodes.Tuple() | nodes.Set():
                 return self._any(*elements(node))
             case nodes.Dict():
@@ -179,16 +207,34 @@ class Tensors:
             case nodes.Attribute():
                 return self._attribute(node)
             case nodes.Subscript():
-                return "host" if "param_groups" in dotted(_base(node)) else self._subscript(node)
+                return self._subscript(node)
             case nodes.Name() | nodes.AssignName():
                 return self._name(node)
         return None
 
     def _any(self, *parts: Node) -> Where:
-        found = [self.where(part) for part in parts]
-        if "device" in found:
-            return "device"
-        return "host" if found and all(f == "host" for f in found) else None
+        return any_of([self.where(part) for part in parts])
+
+    def _is_text(self, node: Node) -> bool:
+        """Whether a value can only be a string."""
+        if isinstance(node, nodes.Attribute) and node.attrname in _SPECIAL_TOKENS:
+            return "token" in dotted(node.expr).lower()
+        if not isinstance(node, nodes.Name | nodes.Attribute | nodes.JoinedStr):
+            return False
+        origins = self.graph.origins(node)
+        return bool(origins) and all(
+            isinstance(o, Expression)
+            and (
+                isinstance(o.node, nodes.JoinedStr)
+                or isinstance(getattr(o.node, "value", None), str)
+            )
+            for o in origins
+        )
+
+    def _computed(self, parts: list[Node]) -> Where:
+        """What is computed from these: what can be computed with is a tensor."""
+        where = self._any(*parts)
+        return "device" if where == "moved" else where
 
     def _all(self, *parts: Node) -> Where:
         found = {self.where(part) for part in parts}
@@ -213,14 +259,28 @@ class Tensors:
                 case Api(name=called) | Folder(name=called):
                     return self._api(called, node)
                 case Code(unit=unit):
-                    return self._returned(unit)
+                    return self._given_back.by(unit, node)
                 case Type():
                     return None
         if self._calls_module(func):
             return "device"
-        if isinstance(func, nodes.Attribute):
-            return self.where(func.expr)
-        return None
+        return self._by_method(func, node) if isinstance(func, nodes.Attribute) else None
+
+    def _by_method(self, func: nodes.Attribute, call: nodes.Call) -> Where:
+        """What a method of something that is not the project's gives."""
+        key = getattr(call.args[0], "value", None) if call.args else None
+        if func.attrname in LOOKS_UP and isinstance(key, str):
+            return self._contents.under(func.expr, key)
+        if func.attrname == "state_dict" and self._is_optimizer(func.expr):
+            return "moved"
+        base = self.where(func.expr)
+        if base in ("moved", "part"):
+            # Only of a tensor's own methods it is known what they give.
+            return "device" if func.attrname in TENSOR_METHODS else "part"
+        return base
+
+    def _is_optimizer(self, node: Node) -> bool:
+        return any(role.endswith("optimizer") for role in self.roles.of(node))
 
     def _calls_module(self, func: Node) -> bool:
         if isinstance(func, nodes.Name) and func.name == "model":
@@ -251,7 +311,7 @@ class Tensors:
             return "host"
         if text.rpartition(".")[2] in ("dtype", "weight_dtype"):
             return self.where(receiver)
-        return "device"
+        return "device" if self.where(receiver) == "device" else "moved"
 
     def _api(self, name: str, node: nodes.Call) -> Where:
         last = name.rpartition(".")[2]
@@ -272,24 +332,17 @@ class Tensors:
         if name.startswith(("torch.distributed.", "torch.utils.data.")):
             return None
         if name.startswith("torch."):
-            return self._any(*arguments) if arguments else None
+            return self._computed_from(arguments)
         if name.startswith(HOST_MODULES):
             return "host"
-        if arguments and name.startswith(("torchmetrics.", "einops.", "accelerate.")):
-            return self._any(*arguments)
+        if name.startswith(("torchmetrics.", "einops.", "accelerate.")):
+            return self._computed_from(arguments)
         return None
 
-    def _returned(self, unit: Unit) -> Where:
-        key = id(unit.node)
-        if key in self._busy:
-            return None
-        values = [s.value if isinstance(s, nodes.Return) else s for s in unit.returns]
-        found = [self.where(v) for v in values if v is not None]
-        if not found:
-            return None
-        if "device" in found and "host" not in found:
-            return "device"
-        return "host" if all(f == "host" for f in found) else None
+    def _computed_from(self, arguments: list[Node]) -> Where:
+        """What a function of tensors gives: what it is handed are tensors."""
+        where = self._any(*arguments)
+        return "device" if where in ("moved", "part") else where
 
     # -- names and parts --------------------------------------------------------------------
 
@@ -298,7 +351,13 @@ class Tensors:
             return "host"
         if node.attrname == "grad":
             return "device"
+        if node.attrname == "param_groups":
+            return None
+        if node.attrname == "state" and self._is_optimizer(node.expr):
+            return "moved"
         base = self.where(node.expr)
+        if base in ("device", "moved", "part") and node.attrname not in _TENSOR_ATTRIBUTES:
+            return "device" if says_output(node) else self._stored(node) or "part"
         if base is not None:
             return base
         if node.attrname in HOOK_TENSORS and isinstance(node.expr, nodes.Name):
@@ -315,14 +374,17 @@ class Tensors:
                 return None
             for cls in self.graph.values.mro(origin.cls):
                 for unit, binding in cls.attributes.get(node.attrname, ()):
-                    found.append(self._binding(binding, unit))
-        if "device" in found:
-            return "device"
-        return "host" if found and all(f == "host" for f in found) else None
+                    found.append(self.of_binding(binding, unit))
+        return any_of(found)
 
     def _subscript(self, node: nodes.Subscript) -> Where:
+        key = node.slice.value if isinstance(node.slice, nodes.Const) else None
+        if "param_groups" in dotted(_base(node)):
+            return "device" if key == "params" else "host"
+        if isinstance(key, str):
+            return self._contents.under(node.value, key)
         if isinstance(node.slice, nodes.Const) and isinstance(node.value, nodes.Call):
-            inside = self._part(node.value, (node.slice.value,))
+            inside = self._given_back.part(node.value, (node.slice.value,))
             if inside is not None:
                 return inside
         return self.where(node.value)
@@ -335,52 +397,28 @@ class Tensors:
         if unit is None:
             return None
         bindings = reaching(unit, node.name, node) if unit is first else unit.bindings[node.name]
-        found = [self._binding(binding, unit) for binding in bindings]
-        if any(_starts_empty(binding) for binding in bindings):
-            found.append(self._collected(node.name, unit))
-        if "device" in found and "host" not in found:
-            return "device"
-        if found and all(f == "host" for f in found):
-            return "host"
-        if "device" in found and all(
-            f == "device" or _is_start_value(b) for f, b in zip(found, bindings, strict=False)
+        found = [self.of_binding(binding, unit) for binding in bindings]
+        if any(starts_empty(binding) for binding in bindings):
+            found.append(self._collected.put_into(node.name, unit))
+        where = joined(found)
+        if where in ("device", "moved", "host"):
+            return where
+        if any(f in _ON_DEVICE for f in found) and all(
+            f in _ON_DEVICE or _is_start_value(b) for f, b in zip(found, bindings, strict=False)
         ):
             return "device"
         if "host" not in found and self._fed_to_backward(node.name, unit, bindings):
             return "device"
-        return None
-
-    def _collected(self, name: str, unit: Unit) -> Where:
-        """What a list or dict that starts empty is filled with in its unit."""
-        parts: list[Node] = []
-        for store in unit.subscript_stores:
-            value = getattr(store.parent, "value", None)
-            if (
-                isinstance(store.value, nodes.Name)
-                and store.value.name == name
-                and value is not None
-            ):
-                parts.append(value)
-        for call in unit.calls:
-            func = call.func
-            if (
-                isinstance(func, nodes.Attribute)
-                and func.attrname in ("append", "update", "extend")
-                and isinstance(func.expr, nodes.Name)
-                and func.expr.name == name
-            ):
-                parts.extend(call.args)
-        found = [self.where(part) for part in parts]
-        if "device" in found:
-            return "device"
-        return "host" if found and all(f == "host" for f in found) else None
+        return where
 
     def _fed_to_backward(self, name: str, unit: Unit, bindings: list[Binding]) -> bool:
         if any(b.path == ("param",) for b in bindings):
             return name in self.backpropagated(unit)
-        return name in self.feeding_backward(unit) and all(_computed(b) for b in bindings)
+        return name in self.feeding_backward(unit) and all(
+            _computed(b) and not self._given_back.hands_back(b.value) for b in bindings
+        )
 
-    def _binding(self, binding: Binding, unit: Unit) -> Where:
+    def of_binding(self, binding: Binding, unit: Unit) -> Where:
         if binding.path == ("param",):
             return self._parameter(unit, binding.name)
         if binding.value is None or binding.path == ("import",):
@@ -388,29 +426,25 @@ class Tensors:
         if binding.path == ("aug",):
             return self.where(binding.value)
         if binding.path and binding.path[0] == "iter":
-            return self._iterated(binding.value, binding.path[1:])
+            return self._collected.element(binding.value, binding.path[1:])
         if binding.path == ("enter",):
             return None
         return (
-            self._part(binding.value, binding.path) if binding.path else self.where(binding.value)
+            self._given_back.part(binding.value, binding.path)
+            if binding.path
+            else self.where(binding.value)
         )
 
     def _parameter(self, unit: Unit, name: str) -> Where:
         if name in (unit.arguments.kwarg, unit.arguments.vararg):
             return self._variadic(unit, name)
         if name in HOOK_TENSORS and self.steps.is_hook(unit):
-            return "device"
+            return "moved" if name in ("batch", "inputs") else "device"
         found: list[Where] = []
         for site in self.graph.sites_of(unit):
             given = self.graph.given(site, unit, name)
             found.append(self.where(given) if given is not None else None)
-        if "device" in found and "host" not in found:
-            return "device"
-        if found and all(f == "host" for f in found):
-            return "host"
-        if "device" in found:
-            return "device"  # at least one caller passes a tensor of the device
-        return None
+        return any_of(found)  # at least one caller passes a tensor of the device
 
     def _variadic(self, unit: Unit, name: str) -> Where:
         passed: list[Node] = []
@@ -423,62 +457,17 @@ class Tensors:
             else:
                 named = unit.parameters
                 passed.extend(k.value for k in site.call.keywords if k.arg not in named)
-        found = [self.where(p) for p in passed]
-        if "device" in found:
-            return "device"
-        return "host" if found and all(f == "host" for f in found) else None
+        return self._any(*passed)
 
-    def _iterated(self, iterable: Node, path: tuple[int | str, ...]) -> Where:
-        """An element of ``iterable``: a batch of a loader is on the host."""
-        if isinstance(iterable, nodes.Call):
-            name = getattr(iterable.func, "attrname", getattr(iterable.func, "name", ""))
-            if name == "enumerate" and iterable.args and path:
-                return "host" if path[0] == 0 else self._iterated(iterable.args[0], path[1:])
-            if name in ("range", "trange"):
-                return "host"
-            if (
-                name == "zip"
-                and path
-                and isinstance(path[0], int)
-                and path[0] < len(iterable.args)
-            ):
-                return self._iterated(iterable.args[path[0]], path[1:])
-            if (
-                name in ("tqdm", "iter", "reversed", "list", "islice", "cycle", "sorted")
-                and iterable.args
-            ):
-                return self._iterated(iterable.args[0], path)
-            if name in ("items", "named_parameters", "named_buffers") and path and path[0] == 0:
-                return "host"
-            if name in ("named_parameters", "named_buffers"):
-                return "device"
-            if name in ("items", "values") and isinstance(iterable.func, nodes.Attribute):
-                return self.where(iterable.func.expr)
-        roles = self.roles.of(iterable)
-        if roles & {"loader", "engine loader"}:
-            return "host"
-        if "prepared loader" in roles:
-            return "device"
-        return self.where(iterable)
 
-    def _part(self, value: Node, path: Iterable[int | str]) -> Where:
-        """A part of what a call gives: of a tuple that a function of the project returns."""
-        steps = list(path)
-        if isinstance(value, nodes.Call) and steps and isinstance(steps[0], int):
-            units = self.graph.targets_of(value)
-            found: list[Where] = []
-            for unit in units:
-                for statement in unit.returns:
-                    given = statement.value if isinstance(statement, nodes.Return) else statement
-                    size = len(given.elts) if isinstance(given, nodes.Tuple) else 0
-                    if isinstance(given, nodes.Tuple) and -size <= steps[0] < size:
-                        found.append(self.where(elements(given)[steps[0]]))
-                    elif given is not None:
-                        found.append(self.where(given))
-            if found:
-                known = {f for f in found if f is not None}
-                return known.pop() if len(known) == 1 else None
-        return self.where(value)
+def _is_read(node: Node) -> bool:
+    """Whether ``.cpu()`` or the like is called on it."""
+    method = node.parent
+    return (
+        isinstance(method, nodes.Attribute)
+        and (method.attrname in _READS_TENSOR or method.attrname == "to")
+        and _is_called(method)
+    )
 
 
 def _is_no_tensor(node: Node) -> bool:
@@ -502,22 +491,6 @@ def _base(node: Node) -> Node:
 def _is_start_value(binding: Binding) -> bool:
     """``total = 0`` before a loop that adds tensors to it."""
     return isinstance(binding.value, nodes.Const | nodes.List | nodes.Dict) and not binding.path
-
-
-def _starts_empty(binding: Binding) -> bool:
-    value = binding.value
-    if binding.path:
-        return False
-    if isinstance(value, nodes.Call):
-        return dotted(value.func).rpartition(".")[2] in (
-            "dict",
-            "list",
-            "defaultdict",
-            "OrderedDict",
-        )
-    return (isinstance(value, nodes.Dict) and not value.items) or (
-        isinstance(value, nodes.List) and not value.elts
-    )
 
 
 def _computed(binding: Binding) -> bool:

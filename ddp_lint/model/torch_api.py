@@ -345,6 +345,21 @@ HOST_METHODS = frozenset(
      "is_floating_point", "data_ptr", "get_device", "is_contiguous", "storage_offset", "type",
      "is_inference", "is_complex", "is_shared", "is_pinned", "count", "index", "keys"}
 )  # fmt: skip
+#: Methods that give a tensor, and that other things that are moved to a device (batches, graphs,
+#: states) hardly have.
+TENSOR_METHODS = frozenset(
+    {"abs", "add", "all", "amax", "amin", "any", "argmax", "argmin", "argsort", "bfloat16", "bmm",
+     "bool", "chunk", "clamp", "clone", "contiguous", "cpu", "cuda", "cumsum", "detach", "diag",
+     "diff", "div", "double", "eq", "exp", "expand", "expand_as", "flatten", "flip", "float",
+     "floor", "gather", "ge", "gt", "half", "index_select", "int", "isfinite", "isinf", "isnan",
+     "le", "log", "log_softmax", "logical_and", "logical_not", "long", "lt", "masked_fill",
+     "masked_select", "matmul", "max", "mean", "median", "min", "mm", "mul", "narrow", "ne",
+     "neg", "nonzero", "norm", "permute", "pow", "prod", "repeat", "repeat_interleave",
+     "requires_grad_", "reshape", "roll", "round", "scatter", "sigmoid", "sign", "softmax", "sort",
+     "sqrt", "square", "squeeze", "std", "sub", "sum", "t", "tanh", "tile", "to", "topk",
+     "transpose", "tril", "triu", "type_as", "unbind", "unfold", "unique", "unsqueeze", "var",
+     "view", "view_as", "where", "zero_"}
+)  # fmt: skip
 HOST_ATTRIBUTES = frozenset(
     {
         "shape",

@@ -25,6 +25,7 @@ from ddp_lint.model.ranks import Ranks
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import Happening, StepLoop, Steps
 from ddp_lint.model.tensors import Tensors
+from ddp_lint.model.to_device import asks_for_another_device
 from ddp_lint.model.tree import Loop, Node, ancestors, dotted, position, source, statement, walk
 
 T = TypeVar("T")
@@ -125,6 +126,8 @@ class Facts:
         for condition, unit in loop.conditions_of(happening):
             if _ends_the_loop(condition, loop, unit):
                 continue
+            if asks_for_another_device(self.graph, condition):
+                return "unknown"
             kind = self.kind_of_test(condition.test, loop)
             if kind == "gate" and _skips_the_first(condition, loop):
                 continue
@@ -339,11 +342,14 @@ def _skips_the_first(condition: Condition, loop: StepLoop) -> bool:
 
 
 def _leaves_the_loop(happening: Happening, loop: StepLoop) -> bool:
-    """Whether this stands in a block that ends the run: ``print(loss); sys.exit(1)``."""
+    """Whether this stands in a block that ends the run: ``print(loss); sys.exit(1)``, or in what
+    an assertion says when it fails."""
     for node in (*(call for call, _ in happening.chain), happening.node):
         for child, parent in ancestors(node):
             if parent is loop.node:
                 break
+            if isinstance(parent, nodes.Assert) and child is parent.fail:
+                return True
             if isinstance(parent, nodes.If):
                 body = parent.body if any(child is one for one in parent.body) else parent.orelse
                 if any(child is one for one in body):

@@ -56,5 +56,6 @@ def check(program: Program) -> Findings:
         yield group.finding(
             "the process group is never destroyed: the last ranks may hang or abort at exit; end "
             "with `destroy_process_group()`",
+            related=group.places,
             fix=group.closing,
         )

@@ -28,6 +28,12 @@ class OpenGroup(Spot):
 
     frame: Frame
     later: tuple[Event, ...]
+    others: tuple[nodes.Call, ...] = ()
+
+    @property
+    def places(self) -> tuple[Related, ...]:
+        """Where it is made otherwise: one end is enough for all."""
+        return tuple(self.facts.related(call, "it may also be made here") for call in self.others)
 
     @property
     def closing(self) -> Fix | None:
@@ -72,6 +78,7 @@ def open_groups(facts: Facts) -> Iterator[OpenGroup]:
     seen: set[int] = set()
     for telling in facts.once(Story).tellings:
         calls = [event.call for event in telling]
+        left: list[Event] = []
         for event in telling:
             call = event.call
             if not facts.names(call) & INIT_GROUP or id(call) in seen:
@@ -85,7 +92,11 @@ def open_groups(facts: Facts) -> Iterator[OpenGroup]:
                 id(other) not in before and not facts.ranks.are_apart(unit, holder)
                 for other, holder in destroying
             ):
-                yield OpenGroup(facts, call, event.frame, tuple(telling[event.number + 1 :]))
+                left.append(event)
+        if left:
+            first, others = left[0], tuple(event.call for event in left[1:])
+            later = tuple(telling[first.number + 1 :])
+            yield OpenGroup(facts, first.call, first.frame, later, others)
 
 
 def _destroys(facts: Facts, call: nodes.Call) -> bool:

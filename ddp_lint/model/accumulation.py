@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from astroid import nodes
 
@@ -13,8 +13,11 @@ from ddp_lint.model.flow import with_items
 from ddp_lint.model.frames import Frame
 from ddp_lint.model.gradients import Training, Update, UpdateSpot, Window
 from ddp_lint.model.origins import Made
-from ddp_lint.model.tree import Node, source
+from ddp_lint.model.tree import Node, source, walk
 from ddp_lint.model.ways import Event, Way
+
+#: Methods of optimizers that those of other optimizers hand on.
+_HANDED_ON = frozenset({"zero_grad", "step"})
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,8 @@ class WindowSpot(UpdateSpot):
 
     @property
     def step_text(self) -> str:
-        return f"{source(getattr(self.step.node, 'func', self.step.node))}"
+        node = _asked_for(self.step)
+        return source(getattr(node, "func", node))
 
     @property
     def is_unscale(self) -> bool:
@@ -36,8 +40,17 @@ class WindowSpot(UpdateSpot):
     @property
     def chain(self) -> tuple[Related, ...]:
         found = list(self.update.related(self.event))
-        found.append(self.facts.related(self.step.node, "the step waits for the end of a window"))
+        says = "the step waits for the end of a window"
+        found.append(self.facts.related(_asked_for(self.step), says))
         return tuple(found)
+
+
+def _asked_for(event: Event) -> Node:
+    """Where a clear or a step is asked for: a method that hands it on does as it is told."""
+    node, frame = event.node, event.frame
+    while frame.call is not None and frame.caller is not None and frame.unit.name in _HANDED_ON:
+        node, frame = frame.call, frame.caller
+    return node
 
 
 def unscaled_within(training: Training) -> Iterator[WindowSpot]:
@@ -125,20 +138,29 @@ def in_accumulate(training: Training, event: Event) -> bool:
 # -- cleared within ------------------------------------------------------------------------------
 
 
+#: Methods that put what they are given into something, and what a gradient is before they do.
+_TAKING = frozenset({"add_", "append", "extend", "copy_", "lerp_", "_foreach_add_"})
+_AS_IT_IS = frozenset({"data", "detach", "clone", "float", "double", "half", "bfloat16", "to",
+                       "cpu", "view", "reshape", "flatten", "contiguous"})  # fmt: skip
+
+
 def cleared_within(training: Training) -> Iterator[WindowSpot]:
     """Gradients that are cleared at each micro-batch, while the step waits."""
     for update in training.updates:
+        if update.windows and any(_keeps_gradients(h.node) for h in update.happenings):
+            continue  # added up elsewhere
         seen: set[Node] = set()
         for window in update.windows:
             for event in window.within("clear"):
-                if event.node in seen or event.move.how == "prepared":
+                node = _asked_for(event)
+                if node in seen or event.move.how == "prepared":
                     continue
                 if not _between_backwards(window, event):
                     continue
                 step = _cleared_for(training, window, event)
                 if step is not None:
-                    seen.add(event.node)
-                    yield _spot(window, event, step)
+                    seen.add(node)
+                    yield replace(_spot(window, event, step), node=node)
 
 
 def _cleared_for(training: Training, window: Window, event: Event) -> Event | None:
@@ -159,6 +181,33 @@ def _cleared_for(training: Training, window: Window, event: Event) -> Event | No
         if training.owners.holds(target, step.frame, event.move.target, event.frame) is not False:
             return step
     return None
+
+
+def _keeps_gradients(node: Node) -> bool:
+    """Whether a statement puts gradients somewhere else: ``total.add_(parameter.grad)``."""
+    match node:
+        case nodes.AugAssign(op="+=", target=target, value=value):
+            return _is_other(target) and _holds_gradient(value)
+        case nodes.Assign(targets=[nodes.Subscript() | nodes.AssignAttr() as target]):
+            return _is_other(target) and _holds_gradient(node.value)
+        case nodes.Call(func=nodes.Attribute(attrname=name, expr=target), args=args):
+            return name in _TAKING and _is_other(target) and any(map(_holds_gradient, args))
+    return False
+
+
+def _is_other(target: Node) -> bool:
+    return all(getattr(part, "attrname", "") != "grad" for part in walk(target))
+
+
+def _holds_gradient(value: Node) -> bool:
+    """``parameter.grad.float()``; not ``parameter.grad.norm()``, not ``norm(parameter.grad)``."""
+    return any(
+        isinstance(part, nodes.Attribute)
+        and part.attrname == "grad"
+        and (part is value or not isinstance(part.parent, nodes.Call))
+        and getattr(part.parent, "attrname", "data") in _AS_IT_IS
+        for part in walk(value)
+    )
 
 
 def _between_backwards(window: Window, event: Event) -> bool:

@@ -62,7 +62,7 @@ def check(program: Program) -> Findings:
     for loop in program.never_cleared:
         yield loop.finding(
             f"gradients of {loop.optimizers_text} are never cleared in this loop: each step uses "
-            f"the sum of all steps so far; call `{loop.remedy}` before the backward",
+            f"the sum of all its steps so far; call `{loop.remedy}` before the backward",
             related=loop.chain,
             fix=loop.fix,
         )

@@ -202,6 +202,8 @@ class Update:
         says = "this loop trains: each iteration is a step"
         if self.is_hook:
             says = f"`{self.unit.name}` is called for every batch by the framework"
+        elif self.steps and all(step.inner_loops for step in self.steps):
+            says = "this loop trains: each iteration runs many steps"
         found = [self.facts.related(self.node, says)]
         for call in event.frame.chain:
             found.append(self.facts.related(call, f"`{called_name(call)}` is called here"))

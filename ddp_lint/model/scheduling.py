@@ -13,8 +13,11 @@ from ddp_lint.model.frames import key, origins_in
 from ddp_lint.model.gradients import Training, Update, UpdateSpot
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance, Made
-from ddp_lint.model.tree import Node, source, statement
+from ddp_lint.model.tree import Node, precedes, source, statement
 from ddp_lint.model.ways import Event, Way
+
+#: Where the learning rate is found.
+_RATES = frozenset({"param_groups", "get_last_lr", "get_lr"})
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,18 @@ class EarlySchedule(UpdateSpot):
             return None
         if not isinstance(moved, nodes.Expr) or not isinstance(after, nodes.Expr):
             return None
+        if self._is_rate_read_behind(after):
+            return None  # it would be the next step's rate
         text = source(self.node)
         edits = (self._taken_out(moved), self.facts.insert_after(self.last.node, text))
         return Fix(f"Move `{text}` behind the optimizer's step", edits, safe=False)
+
+    def _is_rate_read_behind(self, after: Node) -> bool:
+        """Whether the rest of the iteration asks which rate the step had."""
+        return any(
+            getattr(happening.node, "attrname", "") in _RATES and precedes(after, happening.top)
+            for happening in self.update.happenings
+        )
 
     def _taken_out(self, moved: nodes.Expr) -> Edit:
         """The statement without its line, or without the comment that stands behind it."""

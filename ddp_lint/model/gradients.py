@@ -14,6 +14,7 @@ from astroid import nodes
 
 from ddp_lint.finding import Related
 from ddp_lint.model.facts import Facts, Spot, called_name
+from ddp_lint.model.flow import Condition
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.moves import Kind, Moves
 from ddp_lint.model.owners import Owners
@@ -234,12 +235,23 @@ class Window:
                 inside = [c for c, _ in event.conditions if _is_in(c.test, self.loop)]
             else:
                 inside = [c for c, _ in event.conditions]
+            inside = [c for c in inside if not self._asks_for_window(c)]
             frames = {id(c): f for c, f in event.conditions}
             if any(gates.gate(c.test, frames[id(c)], event.loop) for c in inside):
                 continue
             if any(self._asks_for_length(c.test) for c in inside):
                 continue
             yield event
+
+    def _asks_for_window(self, condition: Condition) -> bool:
+        """``if accumulate > 1``: whether there is a window, which there is."""
+        test, length = condition.test, self.length
+        if not isinstance(test, nodes.Compare) or len(test.ops) != 1 or length is None:
+            return False
+        op, bound = test.ops[0]
+        if source(test.left) != source(length) or getattr(bound, "value", None) != 1:
+            return False
+        return op in ((">", "!=") if condition.holds else ("<=", "=="))
 
     def _asks_for_length(self, test: Node) -> bool:
         """``if accumulate == 1``, ``if micro_step == 0``: a test of how long the window is, or
@@ -316,9 +328,9 @@ class UpdateSpot(Spot):
 
 
 def _is_name(node: Node) -> bool:
-    if isinstance(node, nodes.Attribute):
-        return True
-    return isinstance(node, nodes.Name) and not isinstance(node.parent, nodes.Attribute)
+    """A whole chain of names: ``config.train.steps``, and not the ``config.train`` in it."""
+    is_chain = isinstance(node, nodes.Attribute | nodes.Name)
+    return is_chain and not isinstance(node.parent, nodes.Attribute)
 
 
 def _is_in(node: Node, loop: Node) -> bool:

@@ -6,8 +6,10 @@ in the proof, with the same parameters in the end): the gradient all-reduce alre
 ranks together. Both are mostly left over from timing or from debugging.
 
 Correct results never need either of them in the step: reads synchronize by themselves, and
-collectives are ordered. To time a step use CUDA events, or synchronize every N steps and
-divide.
+collectives are ordered. To time a step use CUDA events and read them some steps later (an
+`elapsed_time()` of events that the device has not passed raises), or synchronize every N steps
+and divide. A `monitored_barrier()`, or a barrier that is alone in a `try`, asks whether all ranks
+still have data, and is not reported.
 
 Bad:
 
@@ -85,10 +87,22 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP103", level="warning", fixes="unsafe")
 def check(program: Program) -> Findings:
     for wait in program.waits:
-        if wait.updates and wait.at_every_update:
-            yield wait.finding(
-                f"`{wait.text}` runs on every step: the device idles until Python has queued the "
-                "next one; remove it",
-                related=wait.chain,
-                fix=wait.removal,
+        if not (wait.updates and wait.at_every_update) or wait.is_question:
+            continue
+        if wait.clock == "events":
+            message = (
+                "runs on every step, so that the events after it can be read: read their "
+                "`elapsed_time()` some steps later, when the device has long passed them"
             )
+        elif wait.clock == "host":
+            message = (
+                "runs on every step for the clock after it: the device idles until Python has "
+                "queued the next one; read the clock every N steps and divide, or record "
+                "`torch.cuda.Event`s"
+            )
+        else:
+            message = (
+                "runs on every step: the device idles until Python has queued the next one; "
+                "remove it"
+            )
+        yield wait.finding(f"`{wait.text}` {message}", related=wait.chain, fix=wait.removal)

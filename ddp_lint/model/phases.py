@@ -26,7 +26,7 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 def is_left_out_of_training(node: Node) -> bool:
     """Whether training never comes to ``node`` within its unit, or only while it fills a cache."""
     return any(
-        _is_of_tests(condition.test, condition.holds)
+        is_of_tests(condition.test, condition.holds)
         or _is_while_caching(condition.test, condition.holds)
         for condition in conditions(node)
     )
@@ -39,13 +39,14 @@ def is_for_tests(cls: Class) -> bool:
     return any(map(_TESTING.match, words)) and not any(map(_TRAINING.match, words))
 
 
-def _is_of_tests(test: Node, holds: bool) -> bool:
+def is_of_tests(test: Node, holds: bool) -> bool:
+    """Whether a test comes out so only where something else than training goes on."""
     match test:
         case nodes.UnaryOp(op="not", operand=operand):
-            return _is_of_tests(operand, not holds)
+            return is_of_tests(operand, not holds)
         case nodes.BoolOp(op=op, values=values):
             every = all if (op == "or") is holds else any
-            return every(_is_of_tests(value, holds) for value in values)
+            return every(is_of_tests(value, holds) for value in values)
         case nodes.Compare(left=left, ops=[("==" | "is" | "!=" | "is not" as op, right)]):
             return _says(_word(left) or _word(right), holds is (op in ("==", "is")))
         case nodes.Compare(left=left, ops=[("in" | "not in" as op, right)]):

@@ -48,6 +48,7 @@ from ddp_lint.model import (
     streams,
     syncs,
     transfers,
+    waiting,
     workers,
     wrapping,
 )
@@ -77,9 +78,9 @@ class Program:
         return tuple(syncs.branches(self.facts))
 
     @cached_property
-    def waits(self) -> tuple[syncs.StepSpot, ...]:
+    def waits(self) -> tuple[waiting.Wait, ...]:
         """Explicit synchronizations and barriers within a training step."""
-        return tuple(syncs.waits(self.facts))
+        return tuple(waiting.waits(self.facts))
 
     @cached_property
     def cache_clears(self) -> tuple[syncs.StepSpot, ...]:

@@ -174,13 +174,21 @@ class Steps:
         if known is not None:
             return known
         self._step_units[id(unit)] = False
-        found = any(
+        found = self._is_step_of_optimizer(unit) or any(
             self.is_optimizer_step(call)
             or any(self.reaches_step(target) for target in self.graph.targets_of(call))
             for call in unit.calls
         )
         self._step_units[id(unit)] = found
         return found
+
+    def _is_step_of_optimizer(self, unit: Unit) -> bool:
+        """The ``step`` of an optimizer of the project's own."""
+        return (
+            unit.name == "step"
+            and unit.owner is not None
+            and any(b.endswith("Optimizer") for b in self.graph.values.external_bases(unit.owner))
+        )
 
     def loop_steps(self, loop: Node) -> bool:
         """Whether an iteration of ``loop`` can update parameters."""
@@ -257,7 +265,7 @@ class Steps:
         )
 
     def _backward_outside_loops(self, unit: Unit, seen: set[int]) -> bool:
-        if id(unit) in seen or not self.reaches_backward(unit):
+        if id(unit) in seen or not self.reaches_backward(unit) or self._is_whole_training(unit):
             return False
         seen.add(id(unit))
         for call in unit.calls:
@@ -268,6 +276,29 @@ class Steps:
             if any(self._backward_outside_loops(t, seen) for t in self.graph.targets_of(call)):
                 return True
         return False
+
+    def _is_whole_training(self, unit: Unit) -> bool:
+        """Whether a function updates parameters in loops of its own and nowhere else: what else
+        it runs backward (to measure its memory, say) is no step."""
+        updates = [call for call in unit.calls if self._updates(call)]
+        return bool(updates) and all(
+            next((loop for loop in loops_around(call) if self._goes_back(loop)), None)
+            for call in updates
+        )
+
+    def _updates(self, call: nodes.Call) -> bool:
+        return self.is_optimizer_step(call) or any(
+            self.reaches_step(target) for target in self.graph.targets_of(call)
+        )
+
+    def _goes_back(self, loop: Node) -> bool:
+        """Whether an iteration of ``loop`` starts a backward pass."""
+        return any(
+            self.is_backward(node)
+            or any(self.reaches_backward(target) for target in self.graph.targets_of(node))
+            for node in walk_scope(loop)
+            if isinstance(node, nodes.Call)
+        )
 
     def _hooks(self) -> Iterator[StepLoop]:
         for unit in self.graph.units:

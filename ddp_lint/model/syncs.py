@@ -1,4 +1,4 @@
-"""Subject: what makes the host wait for the device, or for the other ranks, on every step."""
+"""Subject: what a training step reads back from the device, and what else it does each time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Related
+from ddp_lint.model.arms import is_ruled_out
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.flow import Condition, reaching
+from ddp_lint.model.flow import reaching
 from ddp_lint.model.gates import is_switch
 from ddp_lint.model.modules import Binding, Unit
-from ddp_lint.model.origins import Made
+from ddp_lint.model.origins import Expression, Made
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening, StepLoop
-from ddp_lint.model.torch_api import BARRIERS, EMPTY_CACHE, SYNCHRONIZE
+from ddp_lint.model.torch_api import EMPTY_CACHE
 from ddp_lint.model.tree import (
     Node,
     dotted,
@@ -27,8 +28,11 @@ from ddp_lint.model.tree import (
     statement,
     walk,
 )
+from ddp_lint.model.updates import updates_parameters
 
 _TEST_FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
+#: Fewer steps than that are no training.
+_BRIEF = 50
 _READS = frozenset({"item", "cpu", "tolist", "numpy"})
 _CONVERSIONS = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.str"})
 _TESTS = frozenset({"math.isfinite", "math.isnan", "math.isinf", "numpy.isnan", "numpy.isfinite",
@@ -52,7 +56,7 @@ class StepSpot(Spot):
     @property
     def on_every_step(self) -> bool:
         """On each iteration, or on each one while a setting is on that is not for debugging."""
-        if self.in_a_test or self.ruled_out:
+        if not self.trains or self.ruled_out:
             return False
         often = self.facts.how_often(self.loop, self.happening)
         return often == "every step" or (often == "on a flag" and not self.switched_on)
@@ -60,7 +64,7 @@ class StepSpot(Spot):
     @property
     def at_every_update(self) -> bool:
         """On each iteration or each optimizer step, whatever the user chooses."""
-        if self.in_a_test or self.ruled_out:
+        if not self.trains or self.ruled_out:
             return False
         often = self.facts.how_often(self.loop, self.happening)
         return often in ("every step", "each update") or (
@@ -69,22 +73,8 @@ class StepSpot(Spot):
 
     @property
     def ruled_out(self) -> bool:
-        """Not on this way: a call of the chain leaves a parameter at the default for which the
-        condition does not hold (``cache is not None``)."""
-        calls = {id(inner): call for call, inner in self._entered()}
-        for condition, unit in self.loop.conditions_of(self.happening):
-            call = calls.get(id(unit))
-            if call is not None and _fails(condition, unit, call):
-                return True
-        return False
-
-    def _entered(self) -> Iterator[tuple[nodes.Call, Unit]]:
-        """Each call of the chain with the unit that it enters."""
-        chain = self.happening.chain
-        inner = [unit for _, unit in chain[1:]]
-        if chain:
-            calls = [call for call, _ in chain]
-            yield from zip(calls, [*inner, self.happening.unit], strict=True)
+        """In an arm that a training step does not take on this way."""
+        return is_ruled_out(self.facts, self.loop, self.happening)
 
     @property
     def in_a_test(self) -> bool:
@@ -109,13 +99,34 @@ class StepSpot(Spot):
         )
 
     @property
+    def trains(self) -> bool:
+        """Whether the loop is a training that somebody waits for.
+
+        Parameters are updated in it, or by the framework: a backward pass alone also makes a
+        heat map.  A handful of steps that is no part of a longer run shows that it works.
+        """
+        return not self.in_a_test and self.updates and not self.is_brief
+
+    @property
     def updates(self) -> bool:
-        """Whether the loop trains: parameters are updated in it, or by the framework."""
-        return (
-            self.loop.is_hook
-            or self.facts.steps.loop_steps(self.loop.node)
-            or any(self.facts.steps.loop_steps(outer) for outer, _ in self.loop.outer_loops)
-        )
+        return updates_parameters(self.facts, self.loop)
+
+    @property
+    def is_brief(self) -> bool:
+        """``for step in range(10)``, once."""
+        loop = self.loop.node
+        if not isinstance(loop, nodes.For) or not isinstance(loop.iter, nodes.Call):
+            return False
+        called = loop.iter
+        if dotted(called.func) != "range" or len(called.args) != 1 or self.loop.outer_loops:
+            return False
+        steps = {
+            origin.node.value
+            if isinstance(origin, Expression) and isinstance(origin.node, nodes.Const)
+            else None
+            for origin in self.facts.values.of(called.args[0])
+        }
+        return len(steps) == 1 and all(isinstance(n, int) and n < _BRIEF for n in steps)
 
     @property
     def removal(self) -> Fix | None:
@@ -185,34 +196,8 @@ class Branch(StepSpot):
         return source(self.test)
 
 
-def _fails(condition: Condition, unit: Unit, call: nodes.Call) -> bool:
-    """Whether what ``call`` passes for a parameter of ``unit`` rules a condition out."""
-    test, holds = condition.test, condition.holds
-    while isinstance(test, nodes.UnaryOp) and test.op == "not":
-        test, holds = test.operand, not holds
-    wants_none = None
-    if (
-        isinstance(test, nodes.Compare)
-        and len(test.ops) == 1
-        and isinstance(test.left, nodes.Name)
-    ):
-        op, right = test.ops[0]
-        if op in ("is", "is not") and isinstance(right, nodes.Const) and right.value is None:
-            wants_none = (op == "is") is holds
-            test = test.left
-    if not isinstance(test, nodes.Name) or test.name not in unit.parameters:
-        return False
-    if any(b.path != ("param",) for b in unit.bindings.get(test.name, ())):
-        return False
-    given = argument_for(call, unit, test.name)
-    if not isinstance(given, nodes.Const):
-        return False
-    if wants_none is not None:
-        return (given.value is None) is not wants_none
-    return bool(given.value) is not holds
-
-
-def _spots(facts: Facts) -> Iterator[tuple[StepLoop, Happening]]:
+def spots(facts: Facts) -> Iterator[tuple[StepLoop, Happening]]:
+    """Everything that one iteration of a step loop runs."""
     for loop in [*facts.steps.loops, *facts.steps.windows]:
         for happening in loop.happenings:
             yield loop, happening
@@ -231,7 +216,7 @@ def host_reads(facts: Facts) -> Iterator[HostRead]:
 
 
 def _reads(facts: Facts) -> Iterator[HostRead]:
-    for loop, happening in _spots(facts):
+    for loop, happening in spots(facts):
         for node, value, how in _read_at(facts, happening):
             loose = how == ".item()"
             if _device_here(facts, value, happening, loose):
@@ -306,7 +291,7 @@ def branches(facts: Facts) -> Iterator[Branch]:
 
 
 def _branches(facts: Facts) -> Iterator[Branch]:
-    for loop, happening in _spots(facts):
+    for loop, happening in spots(facts):
         for test in _tests(facts, loop, happening.node):
             if _device_here(facts, test, happening):
                 here = Happening(test, happening.unit, happening.chain)
@@ -398,26 +383,8 @@ def _unpacked(unit: Unit, bindings: list[Binding]) -> Iterator[str]:
                         yield outer.name
 
 
-def waits(facts: Facts) -> Iterator[StepSpot]:
-    """``torch.cuda.synchronize()`` and ``dist.barrier()`` in one iteration of a step loop."""
-    for loop, happening in _spots(facts):
-        node = happening.node
-        if not isinstance(node, nodes.Call):
-            continue
-        if facts.names(node) & (SYNCHRONIZE | BARRIERS) or _waits_by_library(facts, node.func):
-            yield StepSpot(facts, node, loop, happening)
-
-
-def _waits_by_library(facts: Facts, func: Node) -> bool:
-    return (
-        isinstance(func, nodes.Attribute)
-        and func.attrname in ("wait_for_everyone", "barrier")
-        and bool(facts.roles_of(func.expr) & {"accelerator", "fabric"})
-    )
-
-
 def cache_clears(facts: Facts) -> Iterator[StepSpot]:
     """``torch.cuda.empty_cache()`` in one iteration of a step loop."""
-    for loop, happening in _spots(facts):
+    for loop, happening in spots(facts):
         if isinstance(happening.node, nodes.Call) and facts.names(happening.node) & EMPTY_CACHE:
             yield StepSpot(facts, happening.node, loop, happening)

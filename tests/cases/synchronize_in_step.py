@@ -21,6 +21,22 @@ def timed(model, loader, criterion, optimizer, device):
         print(f"{time.perf_counter() - began:.3f} s")
 
 
+def timed_by_events(model, loader, criterion, optimizer, device):
+    """Without the second one, ``elapsed_time()`` raises."""
+    for images, labels in loader:
+        images = images.to(device, non_blocking=True)
+        labels = labels.to(device, non_blocking=True)
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda.synchronize()  # DDP103
+        begin.record()
+        optimizer.zero_grad()
+        criterion(model(images), labels).backward()
+        optimizer.step()
+        end.record()
+        torch.cuda.synchronize()  # DDP103
+        print(begin.elapsed_time(end))
+
+
 def wait():
     if torch.cuda.is_available():
         torch.cuda.synchronize()  # DDP103
@@ -158,6 +174,7 @@ def main():
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for _ in range(3):
         timed(model, loader, criterion, optimizer, device)
+        timed_by_events(model, loader, criterion, optimizer, device)
         in_a_helper(model, loader, criterion, optimizer, device)
         every_optimizer_step(model, loader, criterion, optimizer, device, args)
         only_on_a_gpu(model, loader, criterion, optimizer, device)

@@ -85,9 +85,40 @@ def fit_one_picture(picture, limit):
         optimizer.step()
 
 
+def try_it_out():
+    """Does a step change the weight at all?"""
+    net = nn.Linear(8, 8).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    steps = 10
+    for _ in range(steps):
+        loss = net(torch.randn(4, 8, device="cuda")).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    for _ in range(1000):
+        loss = net(torch.randn(4, 8, device="cuda")).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())  # DDP101
+
+
+def heat_maps(net, images):
+    """The gradient is the result: nothing is trained."""
+    maps = []
+    for image in images:
+        image = image.cuda().requires_grad_()
+        net(image).max().backward()
+        maps.append(image.grad.cpu().numpy())
+    return maps
+
+
 def main(options):
     data = TensorDataset(torch.randn(64, 8), torch.randint(3, (64,)))
     loader = DataLoader(data, batch_size=8, shuffle=True, num_workers=4)
     Trainer(nn.Linear(8, 3), options, follow=True).train(loader)
     Trainer(nn.Linear(8, 3), options).in_bursts(loader)
     fit_one_picture(torch.rand(3, 64, 64).cuda(), 0.01)
+    try_it_out()
+    heat_maps(nn.Linear(8, 3).cuda().eval(), torch.randn(4, 8))

@@ -1,0 +1,116 @@
+"""Layer 9, constants: parameters and attributes that have one value, whoever calls."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from astroid import nodes
+
+from ddp_lint.model.counters import bound
+from ddp_lint.model.facts import Facts
+from ddp_lint.model.flow import reaching
+from ddp_lint.model.modules import Binding, Unit
+from ddp_lint.model.origins import Expression, Instance
+from ddp_lint.model.passing import argument_for
+from ddp_lint.model.tree import Node
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "is": operator.eq,
+    "!=": operator.ne,
+    "is not": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def truth(facts: Facts, test: Node, unit: Unit, call: nodes.Call | None) -> bool | None:
+    """What a test comes to where ``call`` enters the unit; None where it cannot be told."""
+    match test:
+        case nodes.Name() | nodes.Attribute():
+            value = constant(facts, test, unit, call)
+            return None if value is None else bool(value.value)
+        case nodes.UnaryOp(op="not", operand=operand):
+            inner = truth(facts, operand, unit, call)
+            return None if inner is None else not inner
+        case nodes.BoolOp(op=op, values=values):
+            answers = [truth(facts, value, unit, call) for value in values]
+            if (op == "or") in answers:
+                return op == "or"
+            return None if None in answers else op == "and"
+        case nodes.Compare(left=left, ops=[(op, nodes.Const(value=wanted))]) if op in _COMPARE:
+            value = constant(facts, left, unit, call)
+            if value is None:
+                return None
+            try:
+                return bool(_COMPARE[op](value.value, wanted))
+            except TypeError:
+                return None
+    return None
+
+
+def constant(facts: Facts, node: Node, unit: Unit, call: nodes.Call | None) -> nodes.Const | None:
+    """The one value that a parameter of ``unit`` has where ``call`` enters it, or that an
+    attribute has in every object of its class."""
+    if isinstance(node, nodes.Name) and call is not None:
+        reached = reaching(unit, node.name, node) if node.name in unit.bindings else []
+        if [binding.path for binding in reached] == [("param",)]:
+            return _one(facts, argument_for(call, unit, node.name))
+    if isinstance(node, nodes.Attribute):
+        return _kept(facts, node)
+    return None
+
+
+def _one(facts: Facts, given: Node | None) -> nodes.Const | None:
+    if isinstance(given, nodes.Const):
+        return given
+    origins = facts.origins(given) if given is not None else frozenset()
+    if len(origins) != 1:
+        return None
+    (origin,) = origins
+    return _const_of(origin.node) if isinstance(origin, Expression) else None
+
+
+def _const_of(node: Node | None) -> nodes.Const | None:
+    return node if isinstance(node, nodes.Const) else None
+
+
+def _kept(facts: Facts, node: nodes.Attribute) -> nodes.Const | None:
+    if not all(isinstance(o, Instance) for o in facts.origins(node.expr)) or any(
+        _may_be_set_from_outside(facts, node)
+    ):
+        return None
+    found = [
+        value for binding, unit in bound(facts, node) for value in _values(facts, binding, unit)
+    ]
+    first = found[0] if found else None
+    if first is None or any(one is None or one.value != first.value for one in found):
+        return None
+    return first
+
+
+def _values(facts: Facts, binding: Binding, unit: Unit) -> Iterator[nodes.Const | None]:
+    """What the methods of a class put into an attribute, and what their callers make of it."""
+    value = binding.value
+    if binding.path or not isinstance(binding.node, nodes.AssignAttr):
+        yield None
+    elif isinstance(value, nodes.Name) and value.name in unit.parameters:
+        sites = facts.graph.sites_of(unit)
+        if not sites:
+            yield None
+        for site in sites:
+            yield None if site.handed else constant(facts, value, unit, site.call)
+    else:
+        yield _const_of(value)
+
+
+def _may_be_set_from_outside(facts: Facts, node: nodes.Attribute) -> Iterator[bool]:
+    """Whether code that has such an object, as far as one can tell, gives it another value."""
+    for module in facts.modules:
+        for _, owner, _ in module.attribute_stores.get(node.attrname, ()):
+            origins = facts.origins(owner)
+            yield not origins or not all(isinstance(o, Instance) for o in origins)

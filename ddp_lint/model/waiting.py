@@ -1,0 +1,83 @@
+"""Subject: where a training step waits for the device, or for the other ranks, and what for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from astroid import nodes
+
+from ddp_lint.finding import Fix
+from ddp_lint.model.facts import Facts
+from ddp_lint.model.syncs import StepSpot, spots
+from ddp_lint.model.torch_api import BARRIERS, SYNCHRONIZE
+from ddp_lint.model.tree import Node, ancestors, dotted, statement, walk
+
+_CLOCKS = ("time.time", "perf_counter", "monotonic", "perf_counter_ns", "time_ns", "process_time")
+
+
+@dataclass(frozen=True)
+class Wait(StepSpot):
+    """``torch.cuda.synchronize()`` or ``dist.barrier()`` in one iteration of a step loop."""
+
+    @property
+    def clock(self) -> Literal["events", "host"] | None:
+        """What is read right after it, and would be wrong without it."""
+        for after in _next_statements(self.node):
+            names = [dotted(n.func) for n in walk(after) if isinstance(n, nodes.Call)]
+            if any(name.endswith("elapsed_time") for name in names):
+                return "events"
+            if any(name.endswith(_CLOCKS) for name in names):
+                return "host"
+        return None
+
+    @property
+    def removal(self) -> Fix | None:
+        """None where the next line would raise, or tell a time that nothing took."""
+        return super().removal if self.clock is None else None
+
+    @property
+    def is_question(self) -> bool:
+        """Whether its failure is an answer: that a rank has no data left."""
+        call = self.node
+        if isinstance(call, nodes.Call) and dotted(call.func).endswith("monitored_barrier"):
+            return True
+        at = statement(self.node)
+        return isinstance(at.parent, nodes.Try) and at.parent.body == [at]
+
+
+def waits(facts: Facts) -> Iterator[Wait]:
+    """The waits of all step loops."""
+    for loop, happening in spots(facts):
+        node = happening.node
+        if not isinstance(node, nodes.Call):
+            continue
+        if facts.names(node) & (SYNCHRONIZE | BARRIERS) or _waits_by_library(facts, node.func):
+            yield Wait(facts, node, loop, happening)
+
+
+def _waits_by_library(facts: Facts, func: Node) -> bool:
+    return (
+        isinstance(func, nodes.Attribute)
+        and func.attrname in ("wait_for_everyone", "barrier")
+        and bool(facts.roles_of(func.expr) & {"accelerator", "fabric"})
+    )
+
+
+def _next_statements(node: Node) -> Iterator[Node]:
+    """The statement after that of ``node``, and the one after the branch that it ends."""
+    at = statement(node)
+    yield from _follower(at)
+    for child, parent in ancestors(at):
+        if not isinstance(parent, nodes.If) or any(_follower(child)):
+            return
+        yield from _follower(parent)
+
+
+def _follower(at: Node) -> Iterator[Node]:
+    for part in ("body", "orelse", "finalbody"):
+        block = getattr(at.parent, part, None)
+        if isinstance(block, list) and any(one is at for one in block):
+            index = next(i for i, one in enumerate(block) if one is at)
+            yield from block[index + 1 : index + 2]

@@ -61,9 +61,14 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP207", level="note", fixes="unsafe")
 def check(program: Program) -> Findings:
     for backward in program.cast_backwards:
+        remedy = (
+            "dedent it"
+            if backward.can_be_dedented
+            else "let the region hold the forward pass alone"
+        )
         yield backward.finding(
             f"`{backward.text}` runs inside the autocast region: torch's own modules do not care, "
-            "custom autograd functions compute in the wrong type; dedent it",
+            f"an autograd function without `custom_bwd` computes in the wrong type; {remedy}",
             related=backward.chain,
             fix=backward.fix,
         )

@@ -2,7 +2,8 @@
 
 `torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` (and their
 `torch.cpu.amp` twins) raise a `FutureWarning` since PyTorch 2.4 and will go. The names in
-`torch.amp` take the kind of device as their first argument and work for all of them.
+`torch.amp` take the kind of device as their first argument and work for all of them:
+`autocast` since PyTorch 1.10, `GradScaler` since 2.3, `custom_fwd` and `custom_bwd` since 2.4.
 
 Bad:
 
@@ -47,7 +48,8 @@ for images, labels in loader:
 ```
 
 Cannot see: the oldest PyTorch that a project supports. An import that is only the way out when
-the new name is missing is left alone.
+the new name is missing is left alone, and so is a program that imports `torch._six`, which needs
+an older PyTorch.
 
 References:
 
@@ -63,7 +65,9 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP211", level="note", fixes="safe")
 def check(program: Program) -> Findings:
     for name in program.old_names:
+        says = "is deprecated and warns" if len(name.names) == 1 else "are deprecated and warn"
         yield name.finding(
-            f"`{name.old}` is deprecated and warns since PyTorch 2.4: use `{name.new}`",
+            f"{name.old} {says} since PyTorch 2.4: use {name.new}, which PyTorch has since "
+            f"{name.since}",
             fix=name.fix,
         )

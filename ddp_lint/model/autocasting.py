@@ -16,7 +16,7 @@ from ddp_lint.model.gradients import Training, Update, UpdateSpot
 from ddp_lint.model.origins import Api, Expression, Made, Member, Origin, Param, Result, Unknown
 from ddp_lint.model.scaling import scale_call
 from ddp_lint.model.torch_api import AUTOCASTS
-from ddp_lint.model.tree import Node, position, statement, walk
+from ddp_lint.model.tree import LOOPS, Node, ancestors, position, statement, walk
 from ddp_lint.model.ways import Event
 
 #: What a context manager does to autocast; None for one that has nothing to do with it.
@@ -101,6 +101,16 @@ class CastBackward(UpdateSpot):
     @property
     def chain(self) -> tuple[Related, ...]:
         return (*super().chain, self.facts.related(self.region, "the autocast region"))
+
+    @property
+    def can_be_dedented(self) -> bool:
+        """Whether the region ends with the step: no loop lies between it and the backward."""
+        for _, parent in ancestors(self.node):
+            if parent is self.region:
+                return True
+            if isinstance(parent, LOOPS):
+                return False
+        return False
 
     @property
     def fix(self) -> Fix | None:

@@ -24,62 +24,103 @@ _PACKAGES = {
     "torch.cpu.amp.autocast_mode": "cpu",
     "torch.cpu.amp.grad_scaler": "cpu",
 }
+#: The first PyTorch that has a name in ``torch.amp``.
+_SINCE = {"autocast": "1.10", "GradScaler": "2.3", "custom_fwd": "2.4", "custom_bwd": "2.4"}
 #: Words of a test that asks for the version at hand: either arm is right with its own.
 _ASKING = ("hasattr", "version", "parse(", "is_torch", "torch_", "TORCH")
 
 
 @dataclass(frozen=True)
 class OldName(Spot):
-    """A use or an import of names that have moved; ``old`` is what they were called."""
+    """A use or an import of names that have moved out of ``package``."""
 
-    old: str
+    package: str
+    names: tuple[str, ...]
     module: Module
 
     @property
     def device(self) -> str:
-        return _PACKAGES[self.old.rpartition(".")[0]]
+        return _PACKAGES[self.package]
+
+    @property
+    def old(self) -> str:
+        first, *more = self.names
+        return " and ".join([f"`{self.package}.{first}`", *(f"`{name}`" for name in more)])
 
     @property
     def new(self) -> str:
+        return " and ".join(f"`torch.amp.{name}({self._given(name)}, ...)`" for name in self.names)
+
+    def _given(self, name: str) -> str:
         device = f'"{self.device}"'
-        name = self.old.rpartition(".")[2]
-        given = f"device_type={device}" if name.startswith("custom") else device
-        return f"torch.amp.{name}({given}, ...)"
+        return f"device_type={device}" if name.startswith("custom") else device
+
+    @property
+    def since(self) -> str:
+        """The first PyTorch that has all of the new names."""
+        return max(
+            (_SINCE[name] for name in self.names),
+            key=lambda version: tuple(map(int, version.split("."))),
+        )
 
     @property
     def fix(self) -> Fix | None:
         if isinstance(self.node, nodes.ImportFrom):
             edits = _renamed_import(self.facts, self.module, self.node, self.device)
         else:
-            edits = _renamed_use(self.facts, self.module, self.node, self.old, self.device)
-        return Fix(f"Use `{self.new}`", tuple(edits), safe=True) if edits else None
+            edits = _renamed_use(self.facts, self.module, self.node, self.names[0], self.device)
+        return Fix(f"Use {self.new}", tuple(edits), safe=True) if edits else None
 
 
+_Found = tuple[Node, str, tuple[str, ...]]
 #: What was found in a module, for all the programs that it is part of.
-_KNOWN: WeakKeyDictionary[Module, tuple[tuple[Node, str], ...]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Module, tuple[_Found, ...]] = WeakKeyDictionary()
 
 
 def old_names(facts: Facts) -> Iterator[OldName]:
     """Every use by attribute, and every import of single names once."""
+    if any(_needs_old_torch(module) for module in facts.modules):
+        return
     for module in facts.modules:
         if module not in _KNOWN:
             _KNOWN[module] = tuple(_names_in(facts, module))
-        for node, old in _KNOWN[module]:
-            yield OldName(facts, node, old, module)
+        for node, package, names in _KNOWN[module]:
+            yield OldName(facts, node, package, names, module)
 
 
-def _names_in(facts: Facts, module: Module) -> Iterator[tuple[Node, str]]:
+def _needs_old_torch(module: Module) -> bool:
+    """Whether a file imports what is gone since PyTorch 2.0: there is no warning then, and not
+    every new name."""
+    return any(
+        found.module == "torch._six"
+        and not any(isinstance(parent, nodes.Try) for _, parent in ancestors(found.node))
+        for found in module.imports.values()
+    )
+
+
+def _names_in(facts: Facts, module: Module) -> Iterator[_Found]:
     if "amp" not in module.source.text:
         return
     for node in walk(module.tree):
         if isinstance(node, nodes.ImportFrom) and node.modname in _PACKAGES:
-            named = [name for name, _ in node.names if name in _NAMES]
+            named = tuple(
+                name
+                for name, alias in node.names
+                if name in _NAMES and not _is_only_a_type(module, alias or name)
+            )
             if named and not node.level and not _is_way_out(node):
-                yield node, f"{node.modname}.{named[0]}"
+                yield node, node.modname, named
         elif isinstance(node, nodes.Attribute) and node.attrname in _NAMES:
             old = _old_name(facts, node)
             if old and not _is_way_out(node) and not _only_names_the_type(node):
-                yield node, old
+                package, _, name = old.rpartition(".")
+                yield node, package, (name,)
+
+
+def _is_only_a_type(module: Module, name: str) -> bool:
+    """Whether an imported name is only written in annotations: nothing warns there."""
+    uses = [n for n in walk(module.tree) if isinstance(n, nodes.Name) and n.name == name]
+    return bool(uses) and all(map(_only_names_the_type, uses))
 
 
 def _old_name(facts: Facts, node: nodes.Attribute) -> str:
@@ -120,11 +161,11 @@ def _only_names_the_type(node: Node) -> bool:
 # -- mending ----------------------------------------------------------------------------------
 
 
-def _renamed_use(facts: Facts, module: Module, node: Node, old: str, device: str) -> list[Edit]:
+def _renamed_use(facts: Facts, module: Module, node: Node, name: str, device: str) -> list[Edit]:
     if "torch" not in module.body.bindings:
         return []
-    given = _given_device(facts, node, old.rpartition(".")[2], device)
-    return [facts.replace(node, f"torch.amp.{old.rpartition('.')[2]}"), *given] if given else []
+    given = _given_device(facts, node, name, device)
+    return [facts.replace(node, f"torch.amp.{name}"), *given] if given else []
 
 
 def _given_device(facts: Facts, node: Node, name: str, device: str) -> list[Edit]:

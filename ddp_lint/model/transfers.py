@@ -11,7 +11,7 @@ from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.arguments import inserted
 from ddp_lint.model.drawing import Drawing
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.flow import loops_around
+from ddp_lint.model.flow import loops_around, reaching
 from ddp_lint.model.loading import Loader, Loading
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Expression, Made, Origin
@@ -21,6 +21,12 @@ from ddp_lint.model.steps import Happening
 from ddp_lint.model.tree import Node, dotted, elements, is_within, walk
 
 _WRAPPING = frozenset({"enumerate", "tqdm", "iter"})
+#: Methods that give another look at the same memory.
+_VIEWS = frozenset(
+    {"view", "view_as", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "permute",
+     "transpose", "t", "narrow", "select", "expand", "chunk", "split", "unbind", "detach",
+     "movedim", "swapaxes", "items", "values", "get", "pop"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,13 +71,20 @@ class Transfers:
         self.facts: Facts = loading.facts
 
     def __iter__(self) -> Iterator[Transfer]:
-        """One for each loop at most."""
-        for unit in self.facts.units if self.loading.loaders else ():
-            for loop in unit.loops:
-                if isinstance(loop, nodes.For):
-                    found = self._in_loop(loop, unit)
-                    if found is not None:
-                        yield found
+        """One for each loop at most, and for each move the loop that trains before others."""
+        training = {id(loop.node) for loop in self.facts.steps.loops}
+        loops = [
+            (loop, unit)
+            for unit in (self.facts.units if self.loading.loaders else ())
+            for loop in unit.loops
+            if isinstance(loop, nodes.For)
+        ]
+        seen: set[int] = set()
+        for loop, unit in sorted(loops, key=lambda pair: id(pair[0]) not in training):
+            found = self._in_loop(loop, unit)
+            if found is not None and id(found.node) not in seen:
+                seen.add(id(found.node))
+                yield found
 
     def _in_loop(self, loop: nodes.For, unit: Unit) -> Transfer | None:
         loaders = self._loaders(loop)
@@ -175,12 +188,28 @@ class Transfers:
     ) -> bool:
         name = _root(receiver)
         level = len(happening.chain)
+        if not level and self._is_made_anew(receiver, happening.unit, loop):
+            return False
         while name and level:
             call, _ = happening.chain[level - 1]
             unit = happening.chain[level][1] if level < len(happening.chain) else happening.unit
             name = self._passed(name, unit, call)
             level -= 1
         return bool(name) and name in parts
+
+    def _is_made_anew(self, receiver: Node, unit: Unit, loop: nodes.For) -> bool:
+        """Whether the loop has put something else under the name of a batch: of what is pinned
+        only a view is pinned, too; ``torch.cat(views)`` and ``images.float()`` are not."""
+        names = [n for n in walk(receiver) if isinstance(n, nodes.Name)][:1]
+        return any(
+            is_within(binding.node, loop)
+            and binding.path == ()
+            and binding.value is not None
+            and not _root(_viewed(binding.value))
+            for name in names
+            if name.name in unit.bindings
+            for binding in reaching(unit, name.name, name)
+        )
 
     def _passed(self, name: str, unit: Unit, call: nodes.Call) -> str:
         """The name in the caller of what a name of the unit is made from."""
@@ -207,6 +236,17 @@ def _is_of_inner_loop(top: Node, receiver: Node, loop: nodes.For, parts: set[str
         for inner in loops_around(top)
         if name in parts
     )
+
+
+def _viewed(node: Node) -> Node:
+    """``images`` of ``images.view(-1, 784)``."""
+    while (
+        isinstance(node, nodes.Call)
+        and isinstance(node.func, nodes.Attribute)
+        and node.func.attrname in _VIEWS
+    ):
+        node = node.func.expr
+    return node
 
 
 def _bound(target: Node) -> set[str]:

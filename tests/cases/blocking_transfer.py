@@ -30,6 +30,26 @@ def pinned_where_there_is_a_gpu(model, criterion, optimizer, device, data):
         optimizer.step()
 
 
+def joined_or_converted(model, criterion, optimizer, device, data):
+    """What is made of a pinned batch is not pinned; a view of it is."""
+    loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4, pin_memory=True)
+    for views, labels in loader:
+        views = torch.cat([views, views], dim=0)
+        views = views.to(device)
+        labels = labels.float()
+        labels = labels.to(device)
+        optimizer.zero_grad()
+        criterion(model(views), labels).backward()
+        optimizer.step()
+    for images, labels in loader:
+        images = images.view(-1, 32)
+        images = images.to(device)  # DDP105
+        labels = labels.to(device)
+        optimizer.zero_grad()
+        criterion(model(images), labels).backward()
+        optimizer.step()
+
+
 def a_dictionary(model, criterion, optimizer, device, data):
     loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4, pin_memory=True)
     for batch in loader:
@@ -126,6 +146,7 @@ def main():
     for _ in range(3):
         pinned_but_blocking(model, criterion, optimizer, device, data)
         pinned_where_there_is_a_gpu(model, criterion, optimizer, device, data)
+        joined_or_converted(model, criterion, optimizer, device, data)
         a_dictionary(model, criterion, optimizer, device, data)
         non_blocking_but_not_pinned(model, criterion, optimizer, device, data)
         pinning_switched_off(model, criterion, optimizer, device, data)

@@ -1,0 +1,86 @@
+"""What is said of a spot in a training step: the remedy must be one that can be followed."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import pytest
+
+from tests import markers
+
+START = """
+import time
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+data = TensorDataset(torch.randn(64, 8), torch.randint(3, (64,)))
+loader = DataLoader(data, batch_size=8, shuffle=True, num_workers=4)
+model = nn.Linear(8, 3).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+STEP = """
+loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+optimizer.zero_grad()
+loss.backward()
+optimizer.step()
+"""
+
+
+def messages(code: str, text: str) -> list[str]:
+    project = markers.project_of_text(START + dedent(text))
+    return [finding.message for finding in markers.findings(project) if finding.code == code]
+
+
+def loop(before: str, after: str) -> str:
+    body = indent(dedent(before) + STEP + dedent(after), "    ")
+    return f"for x, y in loader:\n{body}"
+
+
+@pytest.mark.parametrize(
+    ("after", "says"),
+    [
+        ("torch.cuda.synchronize()", "remove it"),
+        ("torch.cuda.synchronize()\nprint(time.perf_counter())", "for the clock after it"),
+        ("end.record()\ntorch.cuda.synchronize()\nprint(begin.elapsed_time(end))", "steps later"),
+        (
+            "if torch.cuda.is_available():\n    torch.cuda.synchronize()\nend = time.time()",
+            "clock",
+        ),
+    ],
+)
+def test_wait(after: str, says: str) -> None:
+    (message,) = messages("DDP103", loop("", after))
+    assert says in message
+    assert ("remove it" in message) == (says == "remove it")
+
+
+def test_backward_under_autocast() -> None:
+    inner = indent(f"with torch.autocast('cuda'):{indent(STEP, '    ')}", "    ")
+    (message,) = messages("DDP207", f"for x, y in loader:\n{inner}")
+    assert message.endswith("dedent it")
+    outer = indent(f"for x, y in loader:{indent(STEP, '    ')}", "    ")
+    (message,) = messages("DDP207", f"with torch.autocast('cuda'):\n{outer}")
+    assert message.endswith("let the region hold the forward pass alone")
+
+
+def test_old_names_of_one_import() -> None:
+    text = "from torch.cuda.amp import GradScaler, autocast\nGradScaler()\n"
+    (message,) = messages("DDP211", text)
+    assert "`torch.cuda.amp.GradScaler` and `autocast` are deprecated" in message
+    assert message.endswith("which PyTorch has since 2.3")
+
+
+def test_the_training_loader_is_named() -> None:
+    text = """
+def move(x):
+    return x.to("cuda")
+
+tests = DataLoader(data, batch_size=8, pin_memory=True)
+train = DataLoader(data, batch_size=8, shuffle=True, pin_memory=True, num_workers=4)
+with torch.no_grad():
+    for x, y in tests:
+        print(model(move(x)))
+"""
+    (message,) = messages("DDP105", text + loop("x = move(x)", "").replace("loader", "train"))
+    assert message.startswith("`train` pins")

@@ -45,10 +45,10 @@ class Collected:
             if name in ("items", "values") and isinstance(iterable.func, nodes.Attribute):
                 return self.tensors.where(iterable.func.expr)
         roles = self.roles.of(iterable)
+        if "prepared loader" in roles:
+            return "moved"  # also where it was a plain one before
         if roles & {"loader", "engine loader"}:
             return "host"
-        if "prepared loader" in roles:
-            return "moved"
         return self.tensors.where(iterable)
 
     def put_into(self, name: str, unit: Unit) -> Where:

@@ -28,7 +28,7 @@ from ddp_lint.model.origins import (
 )
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import HOOK_TENSORS, Steps
-from ddp_lint.model.to_device import anything_moves, is_of_another_library, names_cpu
+from ddp_lint.model.to_device import anything_moves, is_of_another_library, names_cpu, names_dtype
 from ddp_lint.model.torch_api import (
     CLIPS,
     FACTORIES,
@@ -92,7 +92,7 @@ class Tensors:
     def on_device(self, node: Node) -> bool:
         """Whether the value is a tensor on the device, or a collection of such."""
         where = self.where(node)
-        if where == "part" and _is_read(node):
+        if where == "part" and _is_used_as_tensor(node):
             where = "device"
         return where in _ON_DEVICE and self._can_be_there(node)
 
@@ -259,7 +259,7 @@ class Tensors:
                 case Api(name=called) | Folder(name=called):
                     return self._api(called, node)
                 case Code(unit=unit):
-                    return self._given_back.by(unit, node)
+                    return self._given_back.by(unit, node) or self._part_of(func)
                 case Type():
                     return None
         if self._calls_module(func):
@@ -278,6 +278,11 @@ class Tensors:
             # Only of a tensor's own methods it is known what they give.
             return "device" if func.attrname in TENSOR_METHODS else "part"
         return base
+
+    def _part_of(self, func: Node) -> Where:
+        """What a method that nobody can follow gives: a part of what was moved, at best."""
+        moved = isinstance(func, nodes.Attribute) and self.where(func.expr) in ("moved", "part")
+        return "part" if moved else None
 
     def _is_optimizer(self, node: Node) -> bool:
         return any(role.endswith("optimizer") for role in self.roles.of(node))
@@ -304,12 +309,9 @@ class Tensors:
         if not given:
             return self.where(receiver)
         target = given[0]
-        text = dotted(target)
-        if text.startswith("torch.") and not text.startswith("torch.device"):
-            return self.where(receiver)  # a dtype
         if names_cpu(target):
             return "host"
-        if text.rpartition(".")[2] in ("dtype", "weight_dtype"):
+        if names_dtype(target):
             return self.where(receiver)
         return "device" if self.where(receiver) == "device" else "moved"
 
@@ -397,6 +399,8 @@ class Tensors:
         if unit is None:
             return None
         bindings = reaching(unit, node.name, node) if unit is first else unit.bindings[node.name]
+        # None says nothing of what there is on the other ways.
+        bindings = [b for b in bindings if not _is_none(b)] or bindings
         found = [self.of_binding(binding, unit) for binding in bindings]
         if any(starts_empty(binding) for binding in bindings):
             found.append(self._collected.put_into(node.name, unit))
@@ -460,12 +464,12 @@ class Tensors:
         return self._any(*passed)
 
 
-def _is_read(node: Node) -> bool:
-    """Whether ``.cpu()`` or the like is called on it."""
+def _is_used_as_tensor(node: Node) -> bool:
+    """Whether a method is called on it that only tensors have."""
     method = node.parent
     return (
         isinstance(method, nodes.Attribute)
-        and (method.attrname in _READS_TENSOR or method.attrname == "to")
+        and method.attrname in TENSOR_METHODS | _READS_TENSOR
         and _is_called(method)
     )
 
@@ -486,6 +490,11 @@ def _base(node: Node) -> Node:
     while isinstance(at, nodes.Subscript):
         at = at.value
     return at
+
+
+def _is_none(binding: Binding) -> bool:
+    value = binding.value
+    return isinstance(value, nodes.Const) and value.value is None and not binding.path
 
 
 def _is_start_value(binding: Binding) -> bool:

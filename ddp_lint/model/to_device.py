@@ -36,6 +36,10 @@ _MOVERS = frozenset(
 _DEEPEST = 5
 #: Devices for which a training program has ways around, and the one without a queue.
 _OTHER_DEVICES = frozenset({"mps", "cpu"})
+_DTYPES = frozenset(
+    {"float16", "float32", "float64", "bfloat16", "float", "half", "double", "int8", "int16",
+     "int32", "int64", "uint8", "short", "int", "long", "bool", "complex64"}
+)  # fmt: skip
 #: Bases whose methods nobody but the program itself calls.
 _QUIET_BASES = frozenset(
     {"torch.nn.Module", "torch.nn.modules.module.Module", "torch.utils.data.Dataset", "abc.ABC",
@@ -174,7 +178,7 @@ class _Placing:
     def _stays(self, target: Node, depth: int) -> bool:
         """Whether a target of ``.to`` is the CPU, no device (a dtype, another tensor), or where
         something else lies already."""
-        if names_cpu(target):
+        if names_cpu(target) or names_dtype(target):
             return True
         origins = self.graph.values.of(target)
         return bool(origins) and all(self._is_no_new_device(o, depth) for o in origins)
@@ -220,6 +224,12 @@ class _Placing:
 def _is_option_of_device(argument: Node) -> bool:
     text = getattr(argument, "value", None)
     return isinstance(text, str) and any(word in text for word in ("device", "cuda", "gpu"))
+
+
+def names_dtype(node: Node) -> bool:
+    """``torch.float16``, ``self.dtype``: what ``.to`` makes of a value, not where it goes."""
+    last = dotted(node).rpartition(".")[2]
+    return last in _DTYPES or last.endswith("dtype")
 
 
 def names_cpu(node: Node) -> bool:

@@ -1,6 +1,7 @@
 """A helper that gives what it is given: a tensor to one caller, and a number to the next."""
 
 import torch
+from accelerate import Accelerator
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -47,7 +48,37 @@ class Trainer:
             self.optimizer.step()
 
 
+def joined(pooled, extra):
+    return torch.cat([pooled, extra], dim=1), pooled
+
+
+def prepared(accelerator, net, encoder, optimizer, cached):
+    loader = DataLoader(TensorDataset(torch.randn(4096, 32)), batch_size=64, num_workers=4)
+    if cached:
+        net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
+    else:
+        net, encoder, optimizer, loader = accelerator.prepare(net, encoder, optimizer, loader)
+    for batch in loader:
+        pooled = None
+        if cached:
+            pooled = batch["pooled"]
+        if pooled is None:
+            pooled = encoder(batch["words"])
+        both, pooled = joined(pooled, batch["extra"])
+        if torch.isnan(pooled).any():  # DDP102
+            pooled = torch.nan_to_num(pooled)
+        loss = net(both).square().mean() + pooled.square().mean()
+        optimizer.zero_grad()
+        accelerator.backward(loss)
+        optimizer.step()
+
+
 def main():
     net = Diffusion().cuda()
     loader = DataLoader(TensorDataset(torch.randn(4096, 32)), batch_size=64, num_workers=4)
     Trainer(net, torch.optim.SGD(net.parameters(), lr=0.1)).fit(loader)
+    prepared(Accelerator(), nn.Linear(64, 8), nn.Linear(32, 32), build(net), cached=False)
+
+
+def build(net):
+    return torch.optim.SGD(net.parameters(), lr=0.1)

@@ -1,6 +1,7 @@
 """What would move something here, were it asked to; and what puts a value where another is."""
 
 import torch
+import torch as backend
 
 
 class Moved:
@@ -12,4 +13,5 @@ class Moved:
 
 
 def centred(values):
+    values = values.to(backend.float32)
     return Moved(values - torch.zeros(1, device=values.device)).values

@@ -11,10 +11,10 @@ from ddp_lint.finding import Fix, Related
 from ddp_lint.model.collectives import Collective, Collectives
 from ddp_lint.model.divided import DividedCall, divided
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.flow import arm_of, conditions
+from ddp_lint.model.flow import always_exits, arm_of, conditions
 from ddp_lint.model.frames import Frame
 from ddp_lint.model.guards import RANKS
-from ddp_lint.model.mending import distributed_name
+from ddp_lint.model.mending import asks, distributed_name
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.several import is_alone, makes_several
 from ddp_lint.model.story import Event, Story
@@ -37,34 +37,53 @@ class OpenGroup(Spot):
 
     @property
     def closing(self) -> Fix | None:
-        """Destroying it at the end of the function that the set-up is for."""
-        frame = self.frame
-        while frame.caller is not None and not self._does_more(frame):
-            frame = frame.caller
+        """Destroying it at the end of the function that runs all the work."""
+        frame = next((at for at in self.frame.outward if self._runs_all_in(at)), None)
+        if frame is None:
+            return None
         unit = frame.unit
         name = distributed_name(unit.module)
         if name is None or isinstance(unit.node, nodes.Lambda) or not unit.statements:
             return None
         last = unit.statements[-1]
-        if isinstance(last, nodes.Return | nodes.Raise) or unit.returns:
-            return None
-        starts = not unit.is_function and frame.caller is None
-        if starts and isinstance(last, nodes.If) and "__name__" in last.test.as_string():
+        if isinstance(last, nodes.If) and "__name__" in last.test.as_string():
             last = last.body[-1]
-        edit = self.facts.insert_after(last, f"{name}.destroy_process_group()")
+        if unit.returns or always_exits([last]) is not None:
+            return None
+        text = f"{name}.destroy_process_group()"
+        if self._may_be_missing(frame):
+            text = f"if {name}.is_initialized():\n    {text}"
+        edit = self.facts.insert_after(last, text)
         return Fix("Destroy the group at the end", (edit,), safe=False)
 
-    def _does_more(self, frame: Frame) -> bool:
-        """Whether the frame also runs what the group is for."""
-        return any(
-            frame.unit in [at.unit for at in event.frame.outward]
-            and _is_work(self.facts, event.call)
-            for event in self.later
+    def _runs_all_in(self, frame: Frame) -> bool:
+        """Whether whatever uses the group runs in this frame.
+
+        The story may not know all of it: a function is only sure to be the whole when it trains,
+        else it may be the set-up of something that nobody here sees.
+        """
+        work = [event for event in self.later if _is_work(self.facts, event.call)]
+        if any(all(at is not frame for at in event.frame.outward) for event in work):
+            return False
+        if not frame.unit.is_function:
+            return True
+        return not _builds(frame.unit) and any(
+            self.facts.steps.is_backward(event.call) for event in work
         )
+
+    def _may_be_missing(self, frame: Frame) -> bool:
+        """Whether the frame also comes to its end without having made the group."""
+        inner = [at.call for at in self.frame.outward if at.call is not None]
+        reached = list(self.frame.outward).index(frame)
+        return any(asks(call) for call in (self.node, *inner[:reached]))
+
+
+def _builds(unit: Unit) -> bool:
+    return unit.name == "__init__" and unit.owner is not None
 
 
 def _is_work(facts: Facts, call: nodes.Call) -> bool:
-    return bool(facts.names(call) & (COLLECTIVES | DISTRIBUTED_MAKERS)) or (
+    return bool(facts.names(call) & ((COLLECTIVES | DISTRIBUTED_MAKERS) - INIT_GROUP)) or (
         facts.steps.is_backward(call)
     )
 

@@ -8,16 +8,19 @@ from astroid import nodes
 
 from ddp_lint.finding import Edit
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.flow import conditions
+from ddp_lint.model.flow import Condition, conditions
 from ddp_lint.model.modules import Module, Unit
-from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS, INIT_GROUP
-from ddp_lint.model.tree import Node, statement, walk
+from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS
+from ddp_lint.model.tree import Node, position, statement, walk
 
 _FRAMEWORKS = {"accelerator": "is_main_process", "fabric": "is_global_zero"}
+_HOROVOD = "horovod.torch.init"  # its ranks are no group of ``torch.distributed``
+_DEEPEST = 6
 
 
 def distributed_name(module: Module) -> str | None:
     """What ``torch.distributed`` is called in a file; None where it is not at hand."""
+    by_way_of_torch: str | None = None
     for name, bindings in module.body.bindings.items():
         for binding in bindings:
             found = module.imports.get(id(binding))
@@ -27,22 +30,27 @@ def distributed_name(module: Module) -> str | None:
             if whole == "torch.distributed" and not found.level:
                 return name
             if whole == "torch" and not found.level:
-                return f"{name}.distributed"
-    return None
+                by_way_of_torch = f"{name}.distributed"
+    return by_way_of_torch
 
 
 def main_test(facts: Facts, node: Node) -> str | None:
-    """A test for the first rank that works at ``node``."""
+    """A test for the first rank that works at ``node``, also without a process group."""
     unit = facts.values.unit_of(node)
     for role, attribute in _FRAMEWORKS.items():
         name = _name_of_role(facts, unit, role, node)
         if name is not None:
             return f"{name}.{attribute}"
-    name = distributed_name(unit.module)
-    if name is None:
+    return rank_test(facts, node)
+
+
+def rank_test(facts: Facts, node: Node) -> str | None:
+    """``dist.get_rank() == 0`` as it has to be written at ``node``."""
+    name = distributed_name(facts.values.module_of(node))
+    if name is None or any(facts.calls_to({_HOROVOD})):
         return None
     test = f"{name}.get_rank() == 0"
-    return f"not {name}.is_initialized() or {test}" if _group_is_optional(facts) else test
+    return test if has_group(facts, node) else f"not {name}.is_initialized() or {test}"
 
 
 def _name_of_role(facts: Facts, unit: Unit, role: str, node: Node) -> str | None:
@@ -57,26 +65,51 @@ def _name_of_role(facts: Facts, unit: Unit, role: str, node: Node) -> str | None
     return None
 
 
-def _group_is_optional(facts: Facts) -> bool:
-    """Whether the program also runs without a process group."""
-    makers = [call for call, _ in facts.calls_to(INIT_GROUP)]
-    makers = makers or [call for call, _ in facts.calls_to(DISTRIBUTED_MAKERS)]
-    for call in makers:
-        at: Node = call
-        for _ in range(4):
-            if conditions(at):
-                return True
-            sites = facts.graph.sites_of(facts.values.unit_of(at))
-            if not sites or sites[0].spawned:
-                break
-            at = sites[0].call
-            if at.root() is call.root() and _is_main_guard(at):
-                break
-    return False
+# -- whether there is a group -----------------------------------------------------------------
 
 
-def _is_main_guard(node: Node) -> bool:
-    return any("__name__" in condition.test.as_string() for condition in conditions(node))
+def has_group(facts: Facts, node: Node) -> bool:
+    """Whether a process group has certainly been made whenever ``node`` runs."""
+    made = [
+        at
+        for call, _ in facts.calls_to(DISTRIBUTED_MAKERS - {_HOROVOD})
+        for at in _seen_from_outside(facts, call, 0)
+    ]
+    return _has_one_before(facts, node, made, 0)
+
+
+def _seen_from_outside(facts: Facts, call: Node, depth: int) -> Iterator[Node]:
+    """``call``, and the calls of functions that certainly make it."""
+    yield call
+    unit = facts.values.unit_of(call)
+    if depth > _DEEPEST or not unit.is_function or asks(call):
+        return
+    for site in facts.graph.sites_of(unit):
+        if not site.spawned and not site.handed:
+            yield from _seen_from_outside(facts, site.call, depth + 1)
+
+
+def _has_one_before(facts: Facts, node: Node, made: list[Node], depth: int) -> bool:
+    unit = facts.values.unit_of(node)
+    told = {(c.test, c.holds) for c in asks(node)}
+    for other in made:
+        same = facts.values.unit_of(other) is unit and position(other) < position(node)
+        if same and {(c.test, c.holds) for c in asks(other)} <= told:
+            return True
+    sites = facts.graph.sites_of(unit)
+    if depth > _DEEPEST or not unit.is_function or not sites:
+        return False
+    return all(
+        not site.spawned and _has_one_before(facts, site.call, made, depth + 1) for site in sites
+    )
+
+
+def asks(node: Node) -> tuple[Condition, ...]:
+    """What has to hold for ``node`` to be reached, besides that its file is the program."""
+    return tuple(c for c in conditions(node) if "__name__" not in c.test.as_string())
+
+
+# -- edits ------------------------------------------------------------------------------------
 
 
 def under_test(facts: Facts, node: Node, test: str) -> tuple[Edit, ...]:

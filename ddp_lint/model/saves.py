@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +12,22 @@ from astroid import nodes
 from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.facts import Facts, called_name
 from ddp_lint.model.guards import FAR, FIRST, NEXT_NODE, PEER, RANKS
-from ddp_lint.model.mending import distributed_name, main_test, under_test
+from ddp_lint.model.mending import main_test, rank_test, under_test
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance, Made
 from ddp_lint.model.paths import Paths, is_on_node_disk
 from ddp_lint.model.processes import Place, has_one_node
-from ddp_lint.model.tree import Node, dotted, elements, entries, is_within, source, walk
+from ddp_lint.model.tree import (
+    Node,
+    ancestors,
+    dotted,
+    elements,
+    entries,
+    is_within,
+    precedes,
+    source,
+    walk,
+)
 from ddp_lint.model.wrappers import bindings_of, inner_of, kind
 
 #: Where the object and the path stand among the arguments.
@@ -36,6 +47,8 @@ _DUMPS: dict[str, tuple[int, int]] = {
 _KEYWORDS = {0: ("obj", "tensors", "model", "value"), 1: ("f", "filename", "file")}
 _OF_SAMPLES = frozenset({"__getitem__", "__iter__", "__next__", "collate_fn"})
 _DEEPEST = 8
+#: What tells the name of a file, and what writes to it once more.
+_TELLING = re.compile(r"(^|\.)(print\w*|log|info|debug|warning|format|save\w*)$")
 
 
 @dataclass(frozen=True)
@@ -110,8 +123,24 @@ class Save(Place):
         test = main_test(self.facts, self.node)
         if test is None or not is_within(self.path or self.node, self.node):
             return None
+        if self._is_read_back:
+            return None  # the others would have to wait for the file
         edits = under_test(self.facts, self.node, test)
         return Fix("Save on the first rank only", edits, safe=False) if edits else None
+
+    @property
+    def _is_read_back(self) -> bool:
+        """Whether the name of the file goes on to somebody after the save, other than as text."""
+        if not isinstance(self.path, nodes.Name):
+            return False
+        return any(
+            isinstance(use, nodes.Name)
+            and use.name == self.path.name
+            and precedes(self.node, use)
+            and not is_within(use, self.node)
+            and not _is_told(use)
+            for use in walk(self.unit.node)
+        )
 
     @property
     def globalizing(self) -> Fix | None:
@@ -362,13 +391,20 @@ def _callers(facts: Facts, unit: Unit) -> Iterator[Unit]:
             todo.append(at.outer)
 
 
+def _is_told(use: Node) -> bool:
+    """Whether a path is printed, logged, made part of a text, or written to again."""
+    return isinstance(use.parent, nodes.FormattedValue) or any(
+        isinstance(parent, nodes.Call) and _TELLING.search(dotted(parent.func))
+        for _, parent in ancestors(use)
+    )
+
+
 def _globalized(facts: Facts, test: Node) -> Iterator[Edit]:
-    """``local_rank == 0`` as ``dist.get_rank() == 0``."""
-    name = distributed_name(facts.values.module_of(test))
+    """``local_rank == 0`` as ``dist.get_rank() == 0``, ``rank % gpus == 0`` as ``rank == 0``."""
     for node in walk(test):
         if isinstance(node, nodes.Attribute) and node.attrname == "is_local_main_process":
             yield facts.replace(node, f"{node.expr.as_string()}.is_main_process")
-        elif isinstance(node, nodes.Compare) and len(node.ops) == 1 and name is not None:
+        elif isinstance(node, nodes.Compare) and len(node.ops) == 1:
             op, right = node.ops[0]
             if (
                 op == "=="
@@ -376,7 +412,22 @@ def _globalized(facts: Facts, test: Node) -> Iterator[Edit]:
                 and right.value == 0
                 and _is_local_rank(facts, node.left)
             ):
-                yield facts.replace(node.left, f"{name}.get_rank()")
+                yield from _of_the_job(facts, node)
+
+
+def _of_the_job(facts: Facts, compare: nodes.Compare) -> Iterator[Edit]:
+    left = compare.left
+    if isinstance(left, nodes.BinOp) and left.op == "%" and _is_global_rank(facts, left.left):
+        yield facts.replace(left, left.left.as_string())
+        return
+    asked = rank_test(facts, compare)
+    if asked is not None:
+        alone = " or " not in asked or isinstance(compare.parent, nodes.If | nodes.IfExp)
+        yield facts.replace(compare, asked if alone else f"({asked})")
+
+
+def _is_global_rank(facts: Facts, node: Node) -> bool:
+    return all(facts.guards.value(node, rank) == rank.global_ for rank in RANKS)
 
 
 def _is_local_rank(facts: Facts, node: Node) -> bool:

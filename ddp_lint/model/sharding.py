@@ -15,6 +15,7 @@ from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import exclusive
 from ddp_lint.model.guards import RANKS, UNKNOWN
 from ddp_lint.model.loading import Loader, Loading
+from ddp_lint.model.mending import has_group
 from ddp_lint.model.modules import Class
 from ddp_lint.model.origins import Expression, Instance, Item, Made, Member, Origin, Result, inner
 from ddp_lint.model.tree import Node, source, walk
@@ -68,7 +69,7 @@ class Unsharded(Spot):
 
     @property
     def fix(self) -> Fix | None:
-        """Give it a sampler, under a name that the file knows."""
+        """Give it a sampler, under a name that the file knows, where there is a group to ask."""
         dataset = self.loader.dataset
         call = self.loader.node
         maker = self._maker
@@ -76,11 +77,15 @@ class Unsharded(Spot):
             return None
         if len(call.args) > 2 or any(k.arg is None for k in call.keywords):
             return None
-        text = f"sampler={maker}({source(dataset)})"
+        if not has_group(self.facts, call):
+            return None
         for keyword in call.keywords:
             if keyword.arg in ("sampler", "batch_sampler"):
                 return None
         shuffle = next((k for k in call.keywords if k.arg == "shuffle"), None)
+        order = "False" if shuffle is None else shuffle.value.as_string()
+        chosen = "" if order == "True" else f", shuffle={order}"
+        text = f"sampler={maker}({dataset.as_string()}{chosen})"
         if shuffle is not None:
             edits: tuple[Edit, ...] = (self.facts.replace(shuffle, text),)
         else:

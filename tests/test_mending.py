@@ -1,0 +1,423 @@
+"""What fixes make of programs: the text that they write is the text that a person would write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import dedent
+
+import pytest
+
+from ddp_lint.finding import Finding
+from ddp_lint.fix import fix
+from ddp_lint.sources import Project
+from tests import markers
+
+
+def mended(code: str, text: str) -> str:
+    """The program after all fixes of one rule; itself, where nothing is offered."""
+
+    def lint(project: Project) -> Sequence[Finding]:
+        return [finding for finding in markers.findings(project) if finding.code == code]
+
+    project = markers.project_of_text(text)
+    assert lint(project), f"{code} does not speak here"
+    fixed = fix(project, lint, unsafe=True)
+    assert not fixed.withdrawn
+    return {file.name: file.after for file in fixed.files}.get("example.py", text)
+
+
+def check(code: str, before: str, after: str | None) -> None:
+    """``after`` is None where no fix may be offered."""
+    text = dedent(before).lstrip("\n")
+    assert mended(code, text) == (text if after is None else dedent(after).lstrip("\n"))
+
+
+TRAINING = """
+    import sys
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def train(model, batches, optimizer):
+        for batch in batches:
+            optimizer.zero_grad()
+            model(batch).sum().backward()
+            optimizer.step()
+"""
+
+
+def training(rest: str) -> str:
+    return dedent(TRAINING) + dedent(rest)
+
+
+# -- process groups -----------------------------------------------------------------------------
+
+
+def test_a_group_that_is_always_made_is_destroyed() -> None:
+    check(
+        "DDP508",
+        training("""
+
+            def main():
+                dist.init_process_group("nccl", device_id=0)
+                model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+                train(model, sys.argv, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+            main()
+        """),
+        training("""
+
+            def main():
+                dist.init_process_group("nccl", device_id=0)
+                model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+                train(model, sys.argv, torch.optim.SGD(model.parameters(), lr=0.1))
+                dist.destroy_process_group()
+
+
+            main()
+        """),
+    )
+
+
+def test_a_group_that_is_made_for_several_processes_only_is_looked_for_first() -> None:
+    check(
+        "DDP508",
+        training("""
+
+            def main(processes):
+                if processes > 1:
+                    dist.init_process_group("nccl", device_id=0)
+                model = torch.nn.Linear(2, 2).cuda()
+                if processes > 1:
+                    model = DistributedDataParallel(model)
+                train(model, sys.argv, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+            main(len(sys.argv))
+        """),
+        training("""
+
+            def main(processes):
+                if processes > 1:
+                    dist.init_process_group("nccl", device_id=0)
+                model = torch.nn.Linear(2, 2).cuda()
+                if processes > 1:
+                    model = DistributedDataParallel(model)
+                train(model, sys.argv, torch.optim.SGD(model.parameters(), lr=0.1))
+                if dist.is_initialized():
+                    dist.destroy_process_group()
+
+
+            main(len(sys.argv))
+        """),
+    )
+
+
+def test_a_group_is_not_destroyed_where_it_is_set_up() -> None:
+    """The set-up has two ways and a barrier: what it is for comes after it."""
+    check(
+        "DDP508",
+        training("""
+
+            def start(launcher):
+                if launcher == "env":
+                    dist.init_process_group("nccl", device_id=0)
+                else:
+                    dist.init_process_group("nccl", "tcp://localhost:1", device_id=0)
+                dist.barrier()
+
+
+            def main():
+                start(sys.argv[1])
+                model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+                train(model, sys.argv, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+            main()
+        """),
+        training("""
+
+            def start(launcher):
+                if launcher == "env":
+                    dist.init_process_group("nccl", device_id=0)
+                else:
+                    dist.init_process_group("nccl", "tcp://localhost:1", device_id=0)
+                dist.barrier()
+
+
+            def main():
+                start(sys.argv[1])
+                model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+                train(model, sys.argv, torch.optim.SGD(model.parameters(), lr=0.1))
+                if dist.is_initialized():
+                    dist.destroy_process_group()
+
+
+            main()
+        """),
+    )
+
+
+def test_a_group_is_not_destroyed_by_what_builds_a_trainer() -> None:
+    check(
+        "DDP508",
+        """
+            import torch
+            import torch.distributed as dist
+
+
+            class Trainer:
+                def __init__(self, model):
+                    dist.init_process_group("nccl", device_id=0)
+                    self.model = torch.nn.parallel.DistributedDataParallel(model)
+                    dist.barrier()
+
+                def run(self, batches):
+                    for batch in batches:
+                        self.model(batch).sum().backward()
+        """,
+        None,
+    )
+
+
+# -- the first rank -----------------------------------------------------------------------------
+
+
+SAVING = """
+    import sys
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def save(model):
+        {save}
+
+
+    def main(processes, model):
+        if {several}:
+            dist.init_process_group("nccl", device_id=0)
+            model = DistributedDataParallel(model)
+        save(model)
+
+
+    main(len(sys.argv), torch.nn.Linear(2, 2).cuda())
+"""
+
+
+@pytest.mark.parametrize(
+    ("several", "test"),
+    [
+        ("True", "dist.get_rank() == 0"),
+        ("processes > 1", "not dist.is_initialized() or dist.get_rank() == 0"),
+    ],
+)
+def test_the_rank_is_asked_for_where_there_is_a_group(several: str, test: str) -> None:
+    call = "torch.save(model.state_dict(), 'model.pt')"
+    program = SAVING.replace("if {several}:\n            ", "").replace("    model =", "model =")
+    program = program if several == "True" else SAVING
+    check(
+        "DDP401",
+        program.format(save=call, several=several),
+        program.format(save=f"if {test}:\n            {call}", several=several),
+    )
+
+
+def test_the_rank_is_asked_for_with_care_where_the_group_comes_later() -> None:
+    check(
+        "DDP509",
+        training("""
+
+            def main():
+                for name in sys.argv:
+                    print("reading", name.strip())
+                dist.init_process_group("nccl")
+                model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+                for epoch in range(9):
+                    print("epoch", epoch)
+                    train(model, sys.argv, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+            main()
+        """),
+        training("""
+
+            def main():
+                for name in sys.argv:
+                    print("reading", name.strip())
+                dist.init_process_group("nccl")
+                model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+                for epoch in range(9):
+                    if dist.get_rank() == 0:
+                        print("epoch", epoch)
+                    train(model, sys.argv, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+            main()
+        """),
+    )
+
+
+def test_a_framework_may_run_without_a_group() -> None:
+    """Accelerate makes one for several processes only."""
+    check(
+        "DDP401",
+        """
+            import torch
+            from accelerate import Accelerator
+
+
+            def keep(state):
+                torch.save(state, "model.pt")
+
+
+            def main(model, batches):
+                accelerator = Accelerator()
+                model = accelerator.prepare(model)
+                for batch in batches:
+                    accelerator.backward(model(batch).sum())
+                keep(accelerator.unwrap_model(model).state_dict())
+
+
+            main(torch.nn.Linear(2, 2), [])
+        """,
+        """
+            import torch
+            from accelerate import Accelerator
+
+
+            def keep(state):
+                if not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0:
+                    torch.save(state, "model.pt")
+
+
+            def main(model, batches):
+                accelerator = Accelerator()
+                model = accelerator.prepare(model)
+                for batch in batches:
+                    accelerator.backward(model(batch).sum())
+                keep(accelerator.unwrap_model(model).state_dict())
+
+
+            main(torch.nn.Linear(2, 2), [])
+        """,
+    )
+
+
+def test_what_all_ranks_read_next_is_not_left_to_one() -> None:
+    """A guard alone would let the others look for a file that is not there yet."""
+    call = "path = 'model.pt'\n        torch.save(model.state_dict(), path)"
+    read = f"{call}\n        evaluate(path)"
+    check("DDP401", SAVING.format(save=read, several="processes > 1"), None)
+    said = f"{call}\n        print('saved', path)\n        print(f'as {{path}}')"
+    test = "not dist.is_initialized() or dist.get_rank() == 0"
+    after = said.replace("torch.save", f"if {test}:\n            torch.save")
+    check(
+        "DDP401",
+        SAVING.format(save=said, several="processes > 1"),
+        SAVING.format(save=after, several="processes > 1"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("several", "before", "after"),
+    [
+        ("", "local_rank == 0", "dist.get_rank() == 0"),
+        ("", "chief and local_rank == 0", "chief and dist.get_rank() == 0"),
+        ("x", "local_rank == 0", "not dist.is_initialized() or dist.get_rank() == 0"),
+        (
+            "x",
+            "chief and local_rank == 0",
+            "chief and (not dist.is_initialized() or dist.get_rank() == 0)",
+        ),
+        ("x", "rank % torch.cuda.device_count() == 0", "rank == 0"),
+    ],
+)
+def test_the_rank_in_the_job(several: str, before: str, after: str) -> None:
+    program = """
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    def main(processes, chief, model):
+        local_rank, rank = int(os.environ["LOCAL_RANK"]), int(os.environ["RANK"])
+        if processes > 1:
+            dist.init_process_group("nccl", device_id=local_rank)
+            model = DistributedDataParallel(model)
+        if {}:
+            torch.save(model, "model.pt")
+
+
+    main(int(os.environ["WORLD_SIZE"]), True, torch.nn.Linear(2, 2))
+    """
+    if not several:
+        program = program.replace("if processes > 1:\n            ", "")
+        program = program.replace("    model = D", "model = D")
+    check("DDP402", program.format(before), program.format(after))
+
+
+# -- loaders ------------------------------------------------------------------------------------
+
+
+LOADING = """
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+
+    def train(model, loader):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for (batch,) in loader:
+            optimizer.zero_grad()
+            model(batch).sum().backward()
+            optimizer.step()
+
+
+    def main():
+        data = TensorDataset(torch.randn(64, 2))
+        {}
+        model = DistributedDataParallel(torch.nn.Linear(2, 2))
+        train(model, loader)
+
+
+    main()
+"""
+GROUP = 'dist.init_process_group("gloo")\n        '
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("shuffle=True", "sampler=DistributedSampler(data)"),
+        ("shuffle=False", "sampler=DistributedSampler(data, shuffle=False)"),
+        (
+            "drop_last=True",
+            "drop_last=True, sampler=DistributedSampler(data, shuffle=False)",
+        ),
+        (
+            "shuffle=not dist.is_nccl_available()",
+            "sampler=DistributedSampler(data, shuffle=not dist.is_nccl_available())",
+        ),
+    ],
+)
+def test_a_sampler_keeps_the_order_that_was_asked_for(before: str, after: str) -> None:
+    loader = "loader = DataLoader(data, batch_size=8, {})"
+    check(
+        "DDP304",
+        LOADING.format(GROUP + loader.format(before)),
+        LOADING.format(GROUP + loader.format(after)),
+    )
+
+
+def test_no_sampler_before_there_is_a_group() -> None:
+    """It would raise: it asks the group for rank and number of processes."""
+    loader = "loader = DataLoader(data, batch_size=8, shuffle=True)\n        "
+    check("DDP304", LOADING.format(loader + GROUP.rstrip()), None)

@@ -31,6 +31,9 @@ _OUTPUT_PARTS = frozenset(
     {"data", "T", "sample", "last_hidden_state", "pooler_output", "hidden_states", "prediction",
      "values"}
 )  # fmt: skip
+#: Whose arguments say where a value goes, and keywords that do.
+_MOVING = frozenset({"to", "cuda", "type"})
+_PLACES = frozenset({"device", "dtype"})
 #: What functions are called through, and no tensor.
 _NAMESPACES = frozenset({"torch", "F", "nn", "np", "math", "self"})
 
@@ -152,8 +155,8 @@ def _operands(node: Node, enters: Callable[[nodes.Call], bool]) -> Iterator[str]
                     continue
                 if not isinstance(at.func.expr, nodes.Name) or at.func.attrname in _TENSOR_METHODS:
                     stack.append(at.func.expr)
-            if enters(at):
-                given = [*at.args, *(k.value for k in at.keywords)]
+            if enters(at) and getattr(at.func, "attrname", "") not in _MOVING:
+                given = [*at.args, *(k.value for k in at.keywords if k.arg not in _PLACES)]
                 stack.extend(a for a in given if not isinstance(a, nodes.Attribute))
         elif isinstance(at, nodes.Subscript | nodes.Starred):
             stack.append(at.value)

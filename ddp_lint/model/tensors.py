@@ -175,8 +175,8 @@ class Tensors:
             case nodes.Compare():
                 if any(_is_no_tensor(right) for _, right in node.ops):
                     return "host"
-                if any(self._is_text(side) for side in compared(node)):
-                    return "host"  # a tensor is no text, and nothing is read to tell so
+                if any(self._is_text(side) or _is_place(side) for side in compared(node)):
+                    return "host"  # no tensor is a text, and nothing is read to tell so
                 if any(op in ("is", "is not", "in", "not in") for op, _ in node.ops):
                     return "host"
                 return self._computed(compared(node))
@@ -479,6 +479,11 @@ def _is_no_tensor(node: Node) -> bool:
     if isinstance(node, nodes.Const):
         return node.value is None or isinstance(node.value, str)
     return isinstance(node, nodes.Dict | nodes.List | nodes.Set)
+
+
+def _is_place(node: Node) -> bool:
+    """``images.device``, which is compared with another device."""
+    return isinstance(node, nodes.Attribute) and node.attrname in ("device", "dtype")
 
 
 def _is_called(node: Node) -> bool:

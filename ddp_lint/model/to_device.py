@@ -58,6 +58,8 @@ def anything_moves(graph: CallGraph, steps: Steps) -> bool:
     Only a program that is started as it is shows everything that is moved; what a library's
     caller does is unknown, and then the answer is yes.
     """
+    if all(is_of_another_library(root) for root in graph.roots):
+        return False
     if any(loop.is_hook for loop in steps.loops):
         return True  # the framework moves it
     started = {id(unit) for unit in _reached_from([root.body for root in graph.roots], graph)}

@@ -56,6 +56,7 @@ def batches():
     for batch in loader:
         batch = batch.to(device)
         update(nn.functional.cross_entropy(model(batch.images), batch.labels))
+        print(f"a {batch.kind}")
         if batch.kind == "train":
             print(f"{batch.kind} of {len(batch.kind)}")
         if batch.labels.max() > 9:  # DDP102
@@ -81,6 +82,21 @@ def moved_graphs():
         print(f"loss {loss}")  # DDP101
 
 
+def on_one_of(devices, number):
+    """Where something goes does not go into the loss."""
+    chosen = devices[number]
+    net = nn.Linear(32, 10).to(chosen)
+    for images, labels in DataLoader(data, batch_size=64, num_workers=4):
+        images = images.to(chosen)
+        start = torch.zeros((), device=chosen)
+        loss = nn.functional.cross_entropy(net(images), labels.to(chosen)) + start
+        update(loss)
+        if images.device == chosen or chosen == 1:
+            continue
+        if loss != 1:  # DDP102
+            continue
+
+
 def views():
     for images, labels in DataLoader(data, batch_size=64, num_workers=4):
         images = View(View(images.to(device)), 2).tail()
@@ -99,5 +115,6 @@ def words():
 
 batches()
 moved_graphs()
+on_one_of(graphs.devices(), 1)
 views()
 words()

@@ -156,6 +156,8 @@ class Wiring:
                 yield from found
             case Member(of=Code(unit=unit), name=name) if name in REMOTE_CALLS:
                 yield unit
+            case Member(of=Type(cls=cls), name="apply"):
+                yield from self.method(cls, "forward")  # a ``torch.autograd.Function``
 
     def method(self, cls: Class, name: str) -> Iterator[Unit]:
         for at in self.values.mro(cls):
@@ -356,21 +358,17 @@ class CallGraph:
         shift = 0 if _func_name(site.call) == "Process" else 1
         positional = unit.positional_parameters
         if isinstance(arguments, nodes.Tuple | nodes.List) and name in positional:
-            index = positional.index(name) - shift
+            index = positional.index(name) - shift - _bound_first(unit)
             if 0 <= index < len(arguments.elts):
                 return elements(arguments)[index]
         return None
 
     def is_spawn_index(self, unit: Unit, name: str) -> bool:
         """Whether the parameter is the index that ``mp.spawn`` gives each process."""
-        positional = unit.positional_parameters
-        return (
-            bool(positional)
-            and positional[0] == name
-            and any(
-                site.spawned and _func_name(site.call) != "Process"
-                for site in self.sites.get(id(unit), ())
-            )
+        first = _bound_first(unit)
+        return unit.positional_parameters[first : first + 1] == [name] and any(
+            site.spawned and _func_name(site.call) != "Process"
+            for site in self.sites.get(id(unit), ())
         )
 
     def _is_variadic(self, unit: Unit, name: str) -> bool:
@@ -405,6 +403,11 @@ class CallGraph:
 
     def targets_of(self, call: nodes.Call) -> list[Unit]:
         return self.targets.get(id(call), [])
+
+
+def _bound_first(unit: Unit) -> int:
+    """How many parameters a method that is handed over has already: its object, or its class."""
+    return 1 if unit.is_method else 0
 
 
 def _spawns(name: str) -> bool:

@@ -87,6 +87,12 @@ class Sampler(Spot):
         return self.loading.truth(self.arguments.given("drop_last"), self.context)
 
     @property
+    def deals_all(self) -> bool:
+        """Whether it is told that there is one process, and so deals everything to each."""
+        given = self.arguments.given("num_replicas")
+        return bool(given) and all(self.loading.count(node, self.context) == 1 for node in given)
+
+    @property
     def dataset(self) -> Node | None:
         return next(iter(self.arguments.given("dataset")), None)
 

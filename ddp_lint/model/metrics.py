@@ -16,6 +16,7 @@ from ddp_lint.model.facts import Facts, Spot, called_name
 from ddp_lint.model.loading import SAMPLERS, Loader, Sampler
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance
+from ddp_lint.model.several import is_single
 from ddp_lint.model.sharding import CUTTING, Sharding
 from ddp_lint.model.torch_api import COLLECTIVES
 from ddp_lint.model.tree import Node, is_within, source, walk, walk_scope
@@ -317,6 +318,8 @@ class Metrics:
         """Evaluation loops over loaders whose batches are this rank's own."""
         if not self.epochs.loading.loaders or not self._has_shares:
             return []
+        if self.facts.once(is_single):
+            return []
         training = {id(loop.node) for loop in self.facts.steps.loops}
         training |= {id(n) for loop in self.facts.steps.loops for n, _ in loop.outer_loops}
         found: list[ShareEvaluation] = []
@@ -358,7 +361,7 @@ class Metrics:
     def _deals_shares(self, loader: Loader) -> bool:
         if loader.samplers:
             return not any(
-                may_be_left_out(self.facts, sampler.node, sampler.context)
+                sampler.deals_all or may_be_left_out(self.facts, sampler.node, sampler.context)
                 for sampler in loader.samplers
             )
         return loader.has_no_sampler and self.sharding.is_certain_share(loader)

@@ -19,6 +19,8 @@ def argument_for(call: nodes.Call, unit: Unit, name: str) -> Node | None:
     positional = unit.positional_parameters
     if unit.is_method and positional and not _explicit_self(call, unit):
         positional = positional[1:]
+    elif unit.name == "forward" and getattr(call.func, "attrname", "") == "apply":
+        positional = positional[1:]  # autograd hands ``ctx`` to a function of its own
     if name in positional:
         index = positional.index(name)
         before = call.args[: index + 1]

@@ -43,6 +43,15 @@ def makes_several(facts: Facts) -> Node | None:
     return next((call for call, _ in facts.calls if _is_of_many(facts, call)), None)
 
 
+def is_single(facts: Facts) -> bool:
+    """Whether the program is a script that makes no ranks, nor calls what might make some."""
+    return (
+        makes_several(facts) is None
+        and all(root.is_script for root in facts.graph.roots)
+        and not facts.once(_may_make_group)
+    )
+
+
 def _is_started_alone(facts: Facts) -> bool:
     """Whether the script itself says how it is started: as one process."""
     told = {count for root in facts.graph.roots for count in _LAUNCH_LINE.findall(root.source.raw)}

@@ -240,6 +240,14 @@ def frame_of(happening: Happening) -> Frame:
     return frame
 
 
+def happening_in(node: Node, frame: Frame) -> Happening:
+    """What happens in a frame."""
+    frames = reversed(list(frame.outward))
+    return Happening(
+        node, frame.unit, tuple((f.call, f.caller.unit) for f in frames if f.call and f.caller)
+    )
+
+
 def without_gradients(facts: Facts, happening: Happening) -> bool:
     """Whether something happens under ``no_grad``, there or around a call that leads there."""
     for node, unit in [*happening.chain, (happening.node, happening.unit)]:

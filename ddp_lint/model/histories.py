@@ -12,13 +12,12 @@ from typing import Literal
 from astroid import nodes
 
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.feeding import Feeding
+from ddp_lint.model.feeding import Feeding, happening_in
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.grad_mode import GradMode
 from ddp_lint.model.modules import Binding
 from ddp_lint.model.origins import Api, Code, Made, Origin
-from ddp_lint.model.steps import Happening
 from ddp_lint.model.tree import Node, dotted, elements, is_within
 
 #: The graph of a value: freed by a backward of this step but for its nodes, or alive as a whole.
@@ -223,9 +222,7 @@ class Histories:
 
     def _goes_back(self, call: nodes.Call, frame: Frame) -> bool:
         """Whether a backward runs on what a call gives, also through functions of the project."""
-        frames = reversed(list(frame.outward))
-        chain = tuple((f.call, f.caller.unit) for f in frames if f.call and f.caller)
-        return bool(self.facts.once(Feeding).backwards(Happening(call, frame.unit, chain)))
+        return bool(self.facts.once(Feeding).backwards(happening_in(call, frame)))
 
     def _of_binding(self, binding: Binding, frame: Frame, depth: int) -> Graph:
         value = binding.value

@@ -13,14 +13,14 @@ from ddp_lint.finding import Related
 from ddp_lint.model.collectives import Collectives
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.feeding import Feeding, frame_of
-from ddp_lint.model.flow import always_exits, conditions, loops_around
+from ddp_lint.model.flow import always_exits, conditions, loops_around, reaching
 from ddp_lint.model.frames import Frame, origins_in
 from ddp_lint.model.locality import Locality
 from ddp_lint.model.origins import Instance, Origin
 from ddp_lint.model.several import makes_several
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.testing import is_of_tests
-from ddp_lint.model.tree import Node, ancestors, dotted, is_within, source, walk
+from ddp_lint.model.tree import Node, ancestors, dotted, is_within, source, walk, walk_scope
 from ddp_lint.model.wrappers import inner_of, kind
 
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
@@ -66,8 +66,9 @@ def local_exits(facts: Facts) -> Iterator[LocalExit]:
     seen: set[int] = set()
     for loop in facts.steps.loops:
         for found in _of_hook(facts, loop) if loop.is_hook else _of_loop(facts, loop):
-            if id(found.node) not in seen:
-                seen.add(id(found.node))
+            # Both arms of one test may leave: one decision, one finding.
+            if id(found.node) not in seen and id(found.test) not in seen:
+                seen |= {id(found.node), id(found.test)}
                 yield found
 
 
@@ -90,9 +91,10 @@ def _of_loop(facts: Facts, loop: StepLoop) -> Iterator[LocalExit]:
     happenings = loop.happenings
     exits = [(i, h) for i, h in enumerate(happenings) if _leaves(h, loop)]
     sent = [(i, h) for i, h in enumerate(happenings) if _is_sent(facts, h)]
-    if not sent or not _is_synced(facts, loop):
+    if not sent:
         return
-    sent = [(i, h) for i, h in sent if not _is_plain_backward(facts, loop, h)]
+    synced = _is_synced(facts, loop)
+    sent = [(i, h) for i, h in sent if _joins_ranks(facts, loop, h, synced=synced)]
     for index, happening in exits if sent else ():
         if isinstance(happening.node, nodes.Assert | nodes.Raise) and is_of_tests(
             facts, happening.unit
@@ -104,6 +106,8 @@ def _of_loop(facts: Facts, loop: StepLoop) -> Iterator[LocalExit]:
         test = _local_test(facts, loop, happening)
         if test is not None:
             yield LocalExit(facts, happening.node, test, missed.node, loop)
+    if sent:
+        yield from _around_it(facts, loop, sent[0][1])
     for _, happening in sent:
         branch = _branch_around(facts, loop, happening)
         if branch is not None:
@@ -132,10 +136,37 @@ def _is_sent(facts: Facts, happening: Happening) -> bool:
     return facts.once(Collectives).direct(node) is not None
 
 
-def _is_plain_backward(facts: Facts, loop: StepLoop, happening: Happening) -> bool:
-    """Whether what it runs backward was made by models that nothing wraps, or around a wrapper:
-    no rank waits for another in it."""
+def _around_it(facts: Facts, loop: StepLoop, missed: Happening) -> Iterator[LocalExit]:
+    """Exits from the loops around, by what the steps of the last round have left behind."""
+    for node, unit in loop.outer_loops:
+        if unit is not loop.unit:
+            continue
+        outer = StepLoop(facts.steps, node, unit)
+        for part in walk_scope(node):
+            happening = Happening(part, unit)
+            if not _leaves(happening, outer) or is_within(part, loop.node):
+                continue
+            if _is_caught(happening, outer):
+                continue
+            test = _local_test(facts, outer, happening)
+            if test is not None and _is_left_by(loop, test):
+                yield LocalExit(facts, happening.node, test, missed.node, loop)
+
+
+def _is_left_by(loop: StepLoop, test: Node) -> bool:
+    return any(
+        isinstance(part, nodes.Name)
+        and any(is_within(b.node, loop.node) for b in reaching(loop.unit, part.name, part))
+        for part in walk(test)
+    )
+
+
+def _joins_ranks(facts: Facts, loop: StepLoop, happening: Happening, *, synced: bool) -> bool:
+    """Whether ranks wait for each other in what is sent: not in the backward of models that
+    nothing wraps, or around a wrapper."""
     if not facts.steps.is_backward(happening.call):
+        return True
+    if not synced:
         return False
     feeding = facts.once(Feeding)
     makers = {
@@ -143,7 +174,7 @@ def _is_plain_backward(facts: Facts, loop: StepLoop, happening: Happening) -> bo
         for made in loop.calls
         if _maker(facts, made) and id(happening.node) in feeding.backwards(made)
     }
-    return makers == {"plain"}
+    return makers != {"plain"}
 
 
 def _maker(facts: Facts, happening: Happening) -> Literal["wrapped", "plain", "unknown", ""]:
@@ -233,7 +264,7 @@ def _is_caught(happening: Happening, loop: StepLoop) -> bool:
         for child, parent in ancestors(node):
             if isinstance(parent, nodes.ExceptHandler):
                 return True
-            if isinstance(parent, nodes.Try) and parent.handlers:
+            if isinstance(parent, nodes.Try) and not all(map(_raises_again, parent.handlers)):
                 inside = any(child is one for one in parent.body)
                 if (
                     inside
@@ -242,6 +273,10 @@ def _is_caught(happening: Happening, loop: StepLoop) -> bool:
                 ):
                     return True
     return False
+
+
+def _raises_again(handler: nodes.ExceptHandler) -> bool:
+    return isinstance(always_exits(handler.body), nodes.Raise)
 
 
 def _frames(happening: Happening) -> list[Frame]:

@@ -19,9 +19,10 @@ from astroid import nodes
 from ddp_lint.model.backpropagated import loss_of
 from ddp_lint.model.collectives import Collectives
 from ddp_lint.model.facts import Facts
+from ddp_lint.model.feeding import happening_in, without_gradients
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.frames import Frame, origins_in, resolve
-from ddp_lint.model.modules import Binding
+from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.torch_api import CLIPS, COLLECTIVES
 from ddp_lint.model.tree import Node, dotted, elements, entries, position, walk
 
@@ -45,8 +46,11 @@ _KEPT_EQUAL = _MODULES | {"optimizer", "scheduler", "own scheduler", "scaler", "
 _LOADERS = frozenset({"loader", "prepared loader", "engine loader"})
 #: What a helper outside the project is called that makes a value equal on all ranks.
 _REDUCING = re.compile(r"reduce|gather|broadcast|sync|average_over|mean_over|all_ranks", re.I)
+_SENT_BY_WRAPPERS = frozenset(
+    {None, "all-reduce of gradients", "broadcast of buffers", "wrapping"}
+)
 _OWN: tuple[Local, ...] = ("local", "batch")
-_DEEPEST = 10
+_DEEPEST = 30
 
 
 class Locality:
@@ -55,10 +59,21 @@ class Locality:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.sending = facts.once(Collectives)
+        self._reducing: dict[int, bool] = {}
+        self._frames: dict[tuple[int, int, int], Frame] = {}
+        self._known: dict[tuple[int, int], tuple[Frame, Local]] = {}
 
     def of(self, node: Node | None, frame: Frame, depth: int = 0) -> Local:
+        """Remembered for each way to a node: values are made of each other in circles."""
         if node is None or depth > _DEEPEST:
             return None
+        known = self._known.get((id(node), id(frame)))
+        if known is None:
+            self._known[id(node), id(frame)] = frame, None
+            known = self._known[id(node), id(frame)] = frame, self._of(node, frame, depth)
+        return known[1]
+
+    def _of(self, node: Node, frame: Frame, depth: int) -> Local:
         match node:
             case nodes.Const() | nodes.JoinedStr() | nodes.Lambda():
                 return "equal"
@@ -111,7 +126,9 @@ class Locality:
 
     # -- calls ------------------------------------------------------------------------------
 
-    def _call(self, call: nodes.Call, frame: Frame, depth: int) -> Local:
+    def _call(
+        self, call: nodes.Call, frame: Frame, depth: int, part: int | str | None = None
+    ) -> Local:
         names = self.facts.names(call)
         if names & (COLLECTIVES | CLIPS):
             return "reduced"
@@ -123,19 +140,19 @@ class Locality:
         targets = [t for t in self.facts.graph.targets_of(call) if t.is_function]
         called = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attrname", "")
         if targets and all(target.name not in ("forward", "__init__") for target in targets):
-            if any(self.sending.may_reach(target) for target in targets):
+            if any(self._may_reduce(target) for target in targets):
                 return "reduced"
-            returned = [
-                self.of(
-                    statement.value if isinstance(statement, nodes.Return) else statement,
-                    Frame(target, call=call, caller=frame),
-                    depth + 1,
-                )
-                for target in targets
-                if not frame.enters(target)
-                for statement in target.returns
-            ]
-            return _joined(returned)
+            return _joined(
+                [
+                    self.of(_chosen(value, part), self._inside(target, call, frame), depth + 1)
+                    for target in targets
+                    if not frame.enters(target)
+                    for statement in target.returns
+                    for value in [
+                        statement.value if isinstance(statement, nodes.Return) else statement
+                    ]
+                ]
+            )
         if _REDUCING.search(called):
             return "reduced"
         if any(name.startswith(_PASSING) for name in names):
@@ -143,12 +160,33 @@ class Locality:
                 return None
             return self._any(given, frame, depth) if given else "equal"
         if self._is_forward(call.func, frame):
-            return "local"
+            # Without gradients it evaluates, and all may go through the same data.
+            return None if without_gradients(self.facts, happening_in(call, frame)) else "local"
         if isinstance(call.func, nodes.Attribute):
             if call.func.attrname in _SAME_METHODS:
                 return "equal"
             return self.of(call.func.expr, frame, depth + 1)
         return None
+
+    def _inside(self, unit: Unit, call: nodes.Call, caller: Frame) -> Frame:
+        which = id(unit), id(call), id(caller)
+        if which not in self._frames:
+            self._frames[which] = Frame(unit, call=call, caller=caller)
+        return self._frames[which]
+
+    def _may_reduce(self, unit: Unit) -> bool:
+        """Whether a function may make a value equal on all ranks: it sends something else than
+        what a wrapper sends on its own, which are gradients and buffers."""
+        known = self._reducing.get(id(unit))
+        if known is None:
+            self._reducing[id(unit)] = False
+            known = self._reducing[id(unit)] = any(
+                bool(self.facts.names(call) & COLLECTIVES)
+                or self.sending.direct(call) not in _SENT_BY_WRAPPERS
+                or any(self._may_reduce(target) for target in self.facts.graph.targets_of(call))
+                for call in unit.calls
+            )
+        return known
 
     def _roles(self, node: Node, frame: Frame) -> set[str]:
         origins = origins_in(self.facts.graph, node, frame)
@@ -194,6 +232,8 @@ class Locality:
             return None
         if path[:1] == ("iter",):
             return self._iterated(value, path[1:], binding, frame, depth)
+        if len(path) == 1 and isinstance(value, nodes.Call):
+            return self._call(value, frame, depth + 1, path[0])
         return self.of(value, frame, depth + 1)
 
     def _iterated(
@@ -237,6 +277,15 @@ class Locality:
             ):
                 return True
         return False
+
+
+def _chosen(value: Node | None, part: int | str | None) -> Node | None:
+    """One part of what a function returns, where it returns several."""
+    if isinstance(value, nodes.Tuple) and isinstance(part, int):
+        parts = elements(value)
+        whole = not any(isinstance(one, nodes.Starred) for one in parts)
+        return parts[part] if whole and part < len(parts) else value
+    return value
 
 
 def _joined(found: list[Local]) -> Local:

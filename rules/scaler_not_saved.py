@@ -63,8 +63,9 @@ for _ in range(10):
     torch.save(state, "last.pt")
 ```
 
-Cannot see: a checkpoint that nobody means to resume from. One that holds no optimizer is taken
-for an export and left alone.
+Cannot see: a checkpoint that nobody means to resume from. One that holds no optimizer, or is
+written once behind all loops while nothing loads an optimizer's state, is taken for a result and
+left alone.
 
 References:
 

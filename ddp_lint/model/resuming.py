@@ -9,11 +9,13 @@ from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.flow import reaching
 from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.gradients import Training
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Instance, Made, Origins
 from ddp_lint.model.scaling import is_off
+from ddp_lint.model.torch_api import SAME_OBJECT
 from ddp_lint.model.tree import Node, dotted, entries, precedes, source
 from ddp_lint.model.ways import Event
 
@@ -105,17 +107,21 @@ def lost_scalers(training: Training) -> Iterator[ScalerLost]:
     if not pairs:
         return
     kept = _scalers_kept(facts)
+    seen: set[Node] = set()
     for call, unit in saves:
-        if not call.args:
+        if not call.args or _is_final(facts, call, unit):
             continue
         found = Contents()
         _collect(facts, call.args[0], unit, found, set(), 0)
         optimizers = _optimizers_in(facts, found)
         if not optimizers or not found.complete:
             continue
+        if seen.intersection(found.displays):
+            continue  # the same once more, as the best one
         for step, stepped, scalers in pairs:
             made = [o.call for o in scalers if isinstance(o, Made)]
             if stepped & optimizers and made and not scalers & kept:
+                seen.update(found.displays)
                 yield ScalerLost(
                     facts,
                     call,
@@ -125,6 +131,15 @@ def lost_scalers(training: Training) -> Iterator[ScalerLost]:
                     stepped & optimizers,
                 )
                 break
+
+
+def _is_final(facts: Facts, save: nodes.Call, unit: Unit) -> bool:
+    """Whether it is written once, behind all loops, and nothing goes on from such a file."""
+    return not facts.steps.loops_outside(save, unit) and not any(
+        getattr(call.func, "attrname", "") == "load_state_dict"
+        and facts.roles_of(getattr(call.func, "expr", None)) & _OPTIMIZERS
+        for call, _ in facts.calls
+    )
 
 
 # -- which scaler steps which optimizer -------------------------------------------------------
@@ -204,12 +219,21 @@ def _optimizers_in(facts: Facts, found: Contents) -> Origins:
 
 
 def _state_of(value: Node) -> Node | None:
-    """``x`` of ``x.state_dict()``, or what is pickled whole."""
-    if isinstance(value, nodes.Call):
-        if isinstance(value.func, nodes.Attribute) and value.func.attrname == "state_dict":
-            return value.func.expr
-        return None
-    return value if isinstance(value, nodes.Name | nodes.Attribute) else None
+    """``x`` of ``x.state_dict()``, or what is pickled whole, also as a copy."""
+    if not isinstance(value, nodes.Call):
+        return value if isinstance(value, nodes.Name | nodes.Attribute) else None
+    func, copied = value.func, False
+    if isinstance(func, nodes.Attribute) and func.attrname == "state_dict":
+        return func.expr
+    while isinstance(value, nodes.Call):
+        func = value.func
+        if isinstance(func, nodes.Attribute) and func.attrname in SAME_OBJECT:
+            value = func.expr
+        elif dotted(func).rpartition(".")[2] == "deepcopy" and value.args:
+            value, copied = value.args[0], True
+        else:
+            break
+    return value if copied else None
 
 
 def _collect(
@@ -251,7 +275,7 @@ def _collect(
 def _collect_name(
     facts: Facts, node: nodes.Name, unit: Unit, found: Contents, seen: set[int], depth: int
 ) -> None:
-    bindings = unit.bindings.get(node.name, [])
+    bindings = reaching(unit, node.name, node) if node.name in unit.bindings else []
     if not bindings:
         found.complete = False
     for binding in bindings:

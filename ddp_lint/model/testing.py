@@ -14,7 +14,8 @@ _FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
 def is_of_tests(facts: Facts, unit: Unit) -> bool:
     """Whether every way to ``unit`` starts in a test."""
     starts = facts.ranks.starts(unit)
-    return all(_is_test(at) for at in facts.units if id(at) in starts)
+    tests = [_is_test(at) for at in facts.units if id(at) in starts]
+    return bool(tests) and all(tests)
 
 
 def _is_test(unit: Unit) -> bool:

@@ -11,7 +11,9 @@ torchtune measured 40 to 50 ms a step, another project 4 % where 85 % had been f
 little when the device is saturated anyway, and on much when steps are short.
 
 The read is often in a meter or a logger that the loop calls; the finding stands there and
-names the calls that lead to it. A GradScaler reads one value a step by itself, some optimizers
+names the calls that lead to it. A number that is needed on the host, as the size of a tensor, is
+best taken from the batch before that is moved. What ends the loop or goes to an environment
+that answers cannot be put off, and is not reported. A GradScaler reads one value a step by itself, some optimizers
 read their step counters: those are not reported, and not avoided by changing this line.
 
 Bad:
@@ -106,9 +108,15 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP101", level="warning", fixes="unsafe")
 def check(program: Program) -> Findings:
     for read in program.host_reads:
+        remedy = (
+            f"`{read.sizes}` needs it there: take it from the batch before that is moved to the "
+            "device, or keep a copy on the host"
+            if read.sizes
+            else "keep the tensor (`.detach()`) and read it every N steps"
+        )
         yield read.finding(
             f"`{read.value_text}` is read by {read.how} on every step, and the host waits for the "
-            "device each time; keep the tensor (`.detach()`) and read it every N steps",
+            f"device each time; {remedy}",
             related=read.chain,
             fix=read.deferral,
         )

@@ -17,7 +17,7 @@ from typing import Any
 from astroid import nodes
 
 from ddp_lint.model.calls import CallGraph, Site
-from ddp_lint.model.flow import Condition, conditions
+from ddp_lint.model.flow import Condition, conditions, reaching
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import (
     Api,
@@ -289,6 +289,10 @@ class Guards:
                 if known is not UNKNOWN:
                     return known
                 return self._hint(_last_name(node.func), rank)
+        if isinstance(node, nodes.Name):
+            known = self._unpacked(node, rank)
+            if known is not UNKNOWN:
+                return known
         found: Any = UNKNOWN
         for index, origin in enumerate(self.graph.origins(node)):
             value = self._of_origin(origin, rank)
@@ -300,6 +304,18 @@ class Guards:
         if found is None and isinstance(node, nodes.Attribute) and self._stores(node.attrname):
             return self._attribute(node.attrname, rank)
         return found
+
+    def _unpacked(self, name: nodes.Name, rank: Rank) -> Any:
+        """``best`` of ``best, last = evaluate()``, by what the function returns on this rank."""
+        unit = self.graph.values.unit_of(name)
+        reached = reaching(unit, name.name, name) if name.name in unit.bindings else []
+        if len(reached) != 1 or len(reached[0].path) != 1:
+            return UNKNOWN
+        (part,), call = reached[0].path, reached[0].value
+        if not isinstance(call, nodes.Call) or not isinstance(part, int):
+            return UNKNOWN
+        entered = self.graph.targets_of(call)
+        return self.answer(entered[0], rank, part) if len(entered) == 1 else UNKNOWN
 
     def _stores(self, name: str) -> list[Node]:
         """What the program gives to attributes of this name, on whatever object."""
@@ -398,8 +414,8 @@ class Guards:
             return True
         return UNKNOWN
 
-    def answer(self, unit: Unit, rank: Rank) -> Any:
-        """What a function of the project returns on one rank."""
+    def answer(self, unit: Unit, rank: Rank, part: int | None = None) -> Any:
+        """What a function of the project returns on one rank, or one part of it."""
         possible: list[Any] = []
         for statement in unit.returns:
             value = statement.value if isinstance(statement, nodes.Return) else statement
@@ -408,6 +424,10 @@ class Guards:
             truth = self.all_hold(conditions(statement), rank)
             if truth is False:
                 continue
+            if part is not None:
+                if not isinstance(value, nodes.Tuple) or not 0 <= part < len(value.elts):
+                    return UNKNOWN
+                value = elements(value)[part]
             found = self.value(value, rank)
             if truth is True:
                 possible.append(found)

@@ -12,7 +12,7 @@ from astroid import nodes
 from ddp_lint.finding import Fix
 from ddp_lint.model.codebase import raw_of
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.flow import always_exits, conditions, loops_around
+from ddp_lint.model.flow import always_exits, conditions, loops_around, with_items
 from ddp_lint.model.guards import RANKS
 from ddp_lint.model.mending import main_test, under_test
 from ddp_lint.model.modules import Unit
@@ -135,7 +135,10 @@ def _loops_of_work(facts: Facts) -> dict[int, Node]:
 def _loop_around(
     facts: Facts, node: Node, unit: Unit, loops: dict[int, Node], seen: set[int]
 ) -> Node | None:
-    """The loop that comes to ``node`` again and again, through calls too."""
+    """The loop that comes to ``node`` again and again with the same on all ranks, through calls
+    too."""
+    if any(_deals_out(context) for context, _ in with_items(node)):
+        return None
     for loop in loops_around(node):
         if id(loop) in loops and not comes_once(facts, node, loop):
             return loop
@@ -148,6 +151,12 @@ def _loop_around(
             if found is not None:
                 return found
     return None
+
+
+def _deals_out(context: Node) -> bool:
+    """``split_between_processes(prompts)``: what each rank prints there is its own share."""
+    func = getattr(context, "func", None)
+    return func is not None and getattr(func, "attrname", "") == "split_between_processes"
 
 
 def _tells_rank(facts: Facts, node: Node, unit: Unit, depth: int) -> bool:

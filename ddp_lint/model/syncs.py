@@ -29,6 +29,7 @@ from ddp_lint.model.tree import (
     walk,
 )
 from ddp_lint.model.updates import updates_parameters
+from ddp_lint.model.uses import acts, sized_by
 
 _TEST_FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
 #: Fewer steps than that are no training.
@@ -167,6 +168,11 @@ class HostRead(StepSpot):
         return any(dotted(part) in kept for part in walk(loop.test))
 
     @property
+    def sizes(self) -> str:
+        """What needs the number on the host as a size: ``torch.arange``."""
+        return sized_by(self.facts, self.happening)
+
+    @property
     def deferral(self) -> Fix | None:
         """``total += loss.item()`` becomes ``total += loss.detach()`` where the sum is only
         added to, and read later."""
@@ -207,7 +213,7 @@ def host_reads(facts: Facts) -> Iterator[HostRead]:
     """Reads of device values by the host in one iteration of a step loop, one a statement."""
     seen: set[tuple[int, int, int]] = set()
     for read in _reads(facts):
-        if not read.on_every_step or read.ends_the_loop:
+        if not read.on_every_step or read.ends_the_loop or acts(facts, read.happening):
             continue
         key = id(read.loop), id(statement(read.node)), len(read.happening.chain)
         if key not in seen:

@@ -55,6 +55,21 @@ def test_wait(after: str, says: str) -> None:
     assert ("remove it" in message) == (says == "remove it")
 
 
+@pytest.mark.parametrize(
+    ("before", "says"),
+    [
+        ("print(y.cuda().sum().item())", "read it every N steps"),
+        ("mask = torch.arange(0, y.cuda().max().item())", "`torch.arange` needs it there"),
+        ("longest = int(y.cuda().max().item())\nx = x[:, :longest]", "`x[:, :longest]` needs it"),
+        ("packed = nn.utils.rnn.pack_padded_sequence(x, y.cuda().cpu())", "on the host"),
+        ("sizes = y.cuda().tolist()\nparts = x.split(sizes)", "`x.split` needs it there"),
+    ],
+)
+def test_read(before: str, says: str) -> None:
+    (message,) = messages("DDP101", loop(before, ""))
+    assert says in message
+
+
 def test_backward_under_autocast() -> None:
     inner = indent(f"with torch.autocast('cuda'):{indent(STEP, '    ')}", "    ")
     (message,) = messages("DDP207", f"for x, y in loader:\n{inner}")

@@ -1,5 +1,6 @@
 """Loops that train by an optimizer of the project's own, by hand, or with the rest elsewhere."""
 
+import environments
 import torch
 from torch import nn
 from torch.optim import Optimizer
@@ -38,6 +39,21 @@ def by_hand(model, loader):
         print(loss.item())  # DDP101
 
 
+def by_acting(model, environment):
+    """The next observation waits for the action: nothing can be put off."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    seen, _ = environment.reset()
+    for _ in range(10_000):
+        with torch.no_grad():
+            actions = model(torch.tensor(seen).cuda()).argmax(dim=1).cpu().numpy()
+        seen, reward, *_ = environment.step(actions)
+        loss = (model(torch.tensor(seen).cuda()).mean() - torch.tensor(reward).mean()).square()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())  # DDP101
+
+
 class Library:
     """Whoever uses it calls the one and then the other."""
 
@@ -63,6 +79,7 @@ def main():
     loader = DataLoader(data, batch_size=8, shuffle=True, num_workers=4)
     own_optimizer(nn.Linear(8, 3).cuda(), loader)
     by_hand(nn.Linear(8, 3).cuda(), loader)
+    by_acting(nn.Linear(8, 3).cuda(), environments.make())
 
 
 if __name__ == "__main__":

@@ -19,7 +19,10 @@ from ddp_lint.model.origins import (
     Made,
     Member,
     Origin,
+    Origins,
+    Param,
     Result,
+    Unknown,
 )
 from ddp_lint.model.torch_api import ROLES
 from ddp_lint.model.tree import Node, ancestors, source
@@ -88,9 +91,19 @@ class Sampler(Spot):
 
     @property
     def deals_all(self) -> bool:
-        """Whether it is told that there is one process, and so deals everything to each."""
-        given = self.arguments.given("num_replicas")
-        return bool(given) and all(self.loading.count(node, self.context) == 1 for node in given)
+        """Whether it is told, or may be, that there is one process: then each gets everything."""
+        return any(
+            isinstance(origin, Expression) and getattr(origin.node, "value", None) == 1
+            for node in self.arguments.given("num_replicas")
+            for origin in self._origins_of(node)
+        )
+
+    def _origins_of(self, node: Node) -> Origins:
+        """On the way by which its unit was entered; of all ways where that one tells nothing."""
+        found = self.loading.calls.origins(node, self.context)
+        if not found or any(isinstance(origin, Param | Unknown) for origin in found):
+            return self.facts.origins(node)
+        return found
 
     @property
     def dataset(self) -> Node | None:

@@ -421,3 +421,206 @@ def test_no_sampler_before_there_is_a_group() -> None:
     """It would raise: it asks the group for rank and number of processes."""
     loader = "loader = DataLoader(data, batch_size=8, shuffle=True)\n        "
     check("DDP304", LOADING.format(loader + GROUP.rstrip()), None)
+
+
+# -- sums that stay on the device ---------------------------------------------------------------
+
+
+SUMMING = """
+    import json
+
+    import torch
+    from torch.nn import functional as F
+
+
+    def train(model, loader, optimizer, epochs):
+        model.cuda()
+        for epoch in range(epochs):
+            total = {start}
+            for step, (images, labels) in enumerate(loader):
+                images, labels = images.cuda(), labels.cuda()
+                outputs = model(images)
+                loss = F.cross_entropy(outputs, labels)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                {add}
+            {end}
+"""
+
+
+def summing(add: str, *end: str, start: str = "0") -> str:
+    return SUMMING.format(
+        start=start,
+        add=add.replace("\n", "\n" + " " * 16),
+        end=("\n" + " " * 12).join(end) or "pass",
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "number"),
+    [
+        ("loss.item()", "loss.detach()", "float"),
+        (
+            "(labels == outputs.argmax(1)).sum().item()",
+            "(labels == outputs.argmax(1)).sum()",
+            "int",
+        ),
+        ("outputs.argmax(1).eq(labels).sum().item()", "outputs.argmax(1).eq(labels).sum()", "int"),
+        ("outputs.square().mean().item()", "outputs.square().mean().detach()", "float"),
+    ],
+)
+def test_a_sum_is_a_number_again_behind_the_loop(before: str, after: str, number: str) -> None:
+    """Whoever gets it then cannot tell: ``json.dumps`` would refuse a tensor."""
+    check(
+        "DDP101",
+        summing(f"total += {before}", "print(json.dumps([total]))"),
+        summing(f"total += {after}", f"total = {number}(total)", "print(json.dumps([total]))"),
+    )
+
+
+def test_two_sums() -> None:
+    check(
+        "DDP101",
+        summing(
+            "total += loss.item()\nright += (outputs > 0).sum().item()",
+            "print(total, right)",
+            start="right = 0",
+        ),
+        summing(
+            "total += loss.detach()\nright += (outputs > 0).sum()",
+            "right = int(right)",
+            "total = float(total)",
+            "print(total, right)",
+            start="right = 0",
+        ),
+    )
+
+
+def test_a_sum_of_halves_has_32_bits() -> None:
+    """In bfloat16 a sum of ones stops at 256."""
+    half = "model.bfloat16()"
+    check(
+        "DDP101",
+        summing("total += loss.item()", "print(total)").replace("model.cuda()", half),
+        summing("total += loss.detach().float()", "total = float(total)", "print(total)").replace(
+            "model.cuda()", half
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'print(f"{step} {total / 100:.3f}")',
+        'print("{} {:.3f}".format(step, total / 100))',
+        'print("%d %.3f" % (step, total / 100))',
+        'writer.add_scalar("loss", total / 100, step)',
+    ],
+)
+def test_what_is_only_told_now_and_then_may_be_a_tensor(said: str) -> None:
+    gated = f"\nif step % 100 == 99:\n    {said}\n    total = 0.0"
+    check(
+        "DDP101",
+        summing(f"total += loss.item(){gated}"),
+        summing(f"total += loss.detach(){gated}"),
+    )
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        # read on every step: the wait would only move there
+        "\nbar.set_postfix(loss=total / (step + 1))",
+        '\nbar.set_postfix(loss="{:.3f}".format(total / (step + 1)))',
+        "\nhistory.append(total / (step + 1))",
+        # other texts show a tensor as one
+        '\nif step % 100 == 0:\n    print("loss", total / 100)',
+        '\nif step % 100 == 0:\n    print("%s" % total)',
+        '\nif step % 100 == 0:\n    print("{!r}".format(total))',
+        '\nif step % 100 == 0:\n    print(f"{total!s}")',
+        "\nif step % 100 == 0:\n    history.append(total)",
+    ],
+)
+def test_a_sum_that_is_asked_for_within_the_loop_stays_a_number(rest: str) -> None:
+    check("DDP101", summing(f"total += loss.item(){rest}", "print(total)"), None)
+
+
+def test_a_sum_that_somebody_else_starts_stays_a_number() -> None:
+    check("DDP101", summing("total += loss.item()", "print(total)", start="resume()"), None)
+    check("DDP101", summing("total += images.item()", "print(total)"), None)
+
+
+def test_comments_at_the_end_of_the_loop_stay_in_it() -> None:
+    check(
+        "DDP101",
+        summing("total += loss.item()\n# print(total)", "return total"),
+        summing("total += loss.detach()\n# print(total)", "total = float(total)", "return total"),
+    )
+
+
+# -- statements that go -------------------------------------------------------------------------
+
+
+STEPPING = """
+    import sys
+    import time
+
+    import torch
+
+
+    def train(model, loader, optimizer):
+        model.cuda()
+        for images in loader:
+            optimizer.zero_grad()
+            model(images.cuda()).sum().backward()
+            optimizer.step()
+            {}
+"""
+
+
+def stepping(rest: str) -> str:
+    return dedent(STEPPING).format(rest.replace("\n", "\n" + " " * 8))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("torch.cuda.empty_cache()\ncount(images)", "count(images)"),
+        ("\ntorch.cuda.empty_cache()  # frees it\n\ncount(images)", "\ncount(images)"),
+        (
+            "if torch.cuda.is_available():\n    torch.cuda.empty_cache()\ncount(images)",
+            "count(images)",
+        ),
+        ("if torch.cuda.is_available(): torch.cuda.empty_cache()\ncount(images)", "count(images)"),
+    ],
+)
+def test_a_call_goes_with_what_is_there_for_it_alone(before: str, after: str) -> None:
+    check("DDP104", stepping(before), stepping(after))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "try:\n    torch.cuda.empty_cache()\nfinally:\n    count(images)",
+        "if torch.cuda.is_available():\n    torch.cuda.empty_cache()\nelse:\n    count(images)",
+        "if not torch.cuda.is_available():\n    pass\n"
+        "elif torch.cuda.is_available():\n    torch.cuda.empty_cache()",
+        "torch.cuda.empty_cache(); count(images)",
+    ],
+)
+def test_no_block_is_left_empty(rest: str) -> None:
+    check("DDP104", stepping(rest), None)
+
+
+def test_what_others_call_too_keeps_what_it_does() -> None:
+    """A helper that this loop and somebody else call is not the loop's to change."""
+    helper = dedent("""
+
+        def tidy(images):
+            torch.cuda.empty_cache()
+            count(images)
+    """)
+    alone = stepping("tidy(images)") + helper
+    check("DDP104", alone, alone.replace("    torch.cuda.empty_cache()\n", ""))
+    check("DDP104", alone + "\n\ntidy([])\n", None)

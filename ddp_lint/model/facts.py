@@ -27,6 +27,7 @@ from ddp_lint.model.steps import Happening, StepLoop, Steps
 from ddp_lint.model.tensors import Tensors
 from ddp_lint.model.to_device import asks_for_another_device
 from ddp_lint.model.tree import Loop, Node, ancestors, dotted, position, source, statement, walk
+from ddp_lint.sources import SourceFile
 
 T = TypeVar("T")
 Often = Literal["every step", "each update", "some steps", "on a flag", "unknown"]
@@ -238,11 +239,17 @@ class Facts:
 
     def insert_after(self, node: Node, text: str) -> Edit:
         """New lines after the simple statement of ``node``, indented as it is; further lines of
-        ``text`` are indented by four blanks for each level."""
+        ``text`` are indented by four blanks for each level.  Comments that end the body of a
+        compound statement stay with it."""
         file = self.values.module_of(node).source
         at = statement(node)
         indent = _indent(file.lines[(at.fromlineno or 1) - 1])
         end = at.end_lineno or at.fromlineno or 1
+        book = file.notebook
+        while end < len(file.lines) and _is_comment_below(file.lines[end], indent):
+            if book is not None and book.locate(end + 1)[0] != book.locate(end)[0]:
+                break
+            end += 1
         column = len(file.lines[end - 1].encode())
         place = file.place(end, column, end, column)
         step = "\t" if "\t" in indent else "    "
@@ -254,42 +261,24 @@ class Facts:
         return Edit(place, added)
 
     def delete(self, node: Node) -> Edit | None:
-        """Delete the statement that is nothing but ``node``, with the comment behind it; ``pass``
-        where it stands alone."""
+        """Delete the statement that is nothing but ``node``, with the comment behind it, and the
+        ``if`` that is there for it alone.  None where a block would be left empty."""
         at = statement(node)
         if not isinstance(at, nodes.Expr) or at.value is not node:
             return None
+        while at.parent is not None and _is_all_of_an_if(at):
+            at = at.parent
+        block = _block_of(at)
         file = self.values.module_of(node).source
         first, last = at.fromlineno or 1, at.end_lineno or at.fromlineno or 1
         before = file.lines[first - 1][: len(_indent(file.lines[first - 1]))]
-        alone = all(
-            len(getattr(at.parent, part, [])) == 1
-            for part in ("body", "orelse", "finalbody")
-            if isinstance(getattr(at.parent, part, None), list)
-            and any(one is at for one in getattr(at.parent, part))
-        )
         rest = file.lines[last - 1].encode()[at.end_col_offset :].strip()
-        if rest.startswith(b"#") and not alone:
-            rest = b""
-        if alone or (at.col_offset or 0) != len(before.encode()) or rest:
-            return Edit(self.exact(at), "pass")
+        starts_line = (at.col_offset or 0) == len(before.encode())
+        if len(block) < 2 or not starts_line or (rest and not rest.startswith(b"#")):
+            return None
+        if _stands_apart(file, first, last):
+            last += 1
         return Edit(file.place(first, 0, last + 1, 0), "")
-
-    def only_added_and_shown(self, name: str, at: Node) -> bool:
-        """Whether a sum is started as a number, added to, and used for nothing but arithmetic
-        and output: then it may be a tensor as well."""
-        unit = self.values.unit_of(at)
-        for binding in unit.bindings.get(name, ()):
-            started = isinstance(binding.value, nodes.Const) and binding.value.value in (0, 0.0)
-            if not started and binding.value is not at:
-                return False
-        for use in walk(unit.node):
-            if isinstance(use, nodes.Name) and use.name == name:
-                if not isinstance(use.parent, nodes.BinOp | nodes.FormattedValue | nodes.Return):
-                    return False
-                if isinstance(use.parent, nodes.Return):
-                    return False
-        return True
 
     def insert_inside(self, block: Loop | nodes.FunctionDef, text: str) -> Edit:
         """A new first statement in the body of a compound statement."""
@@ -372,6 +361,44 @@ def _loop_says(loop: StepLoop) -> str:
 
 def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
+
+
+def _block_of(at: Node) -> list[Node]:
+    """The statements among which one stands."""
+    for part in ("body", "orelse", "finalbody"):
+        block: list[Node] | None = getattr(at.parent, part, None)
+        if isinstance(block, list) and any(one is at for one in block):
+            return block
+    return []
+
+
+def _stands_apart(file: SourceFile, first: int, last: int) -> bool:
+    """Whether the lines stand between blank ones, of which one is then enough."""
+    if first < 2 or last >= len(file.lines):
+        return False
+    book = file.notebook
+    if book is not None and len({book.locate(n)[0] for n in (first - 1, last + 1)}) > 1:
+        return False
+    return not file.lines[first - 2].strip() and not file.lines[last].strip()
+
+
+def _is_all_of_an_if(at: Node) -> bool:
+    """Whether a statement is all that an ``if`` runs, whose test does nothing else either."""
+    above = at.parent
+    if not isinstance(above, nodes.If) or above.orelse or len(above.body) != 1:
+        return False
+    if isinstance(above.parent, nodes.If) and _block_of(above) is above.parent.orelse:
+        return False  # an elif; its place between the others may matter
+    return all(
+        dotted(part.func).endswith(("is_available", "is_initialized"))
+        for part in walk(above.test)
+        if isinstance(part, nodes.Call)
+    )
+
+
+def _is_comment_below(line: str, indent: str) -> bool:
+    """Whether a line is a comment in the block of a statement that is indented by ``indent``."""
+    return line.lstrip().startswith("#") and len(_indent(line)) > len(indent)
 
 
 def _newline(text: str) -> str:

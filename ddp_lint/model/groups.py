@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from astroid import nodes
 
@@ -63,8 +64,11 @@ class OpenGroup(Spot):
         else it may be the set-up of something that nobody here sees.
         """
         work = [event for event in self.later if _is_work(self.facts, event.call)]
-        if any(all(at is not frame for at in event.frame.outward) for event in work):
+        if any(all(at.unit is not frame.unit for at in event.frame.outward) for event in work):
             return False
+        inner = takewhile(lambda at: at is not frame, self.frame.outward)
+        if any(site.spawned for at in inner for site in self.facts.graph.sites_of(at.unit)):
+            return False  # the group lives in the process that is started there
         if not frame.unit.is_function:
             return True
         return not _builds(frame.unit) and any(

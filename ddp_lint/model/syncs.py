@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
-from ddp_lint.finding import Edit, Fix, Related
+from ddp_lint.finding import Fix, Related
 from ddp_lint.model.arms import is_ruled_out
+from ddp_lint.model.deferring import deferred
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.gates import is_switch
@@ -131,7 +132,9 @@ class StepSpot(Spot):
 
     @property
     def removal(self) -> Fix | None:
-        """Delete the statement, where the call is all of it."""
+        """Delete the statement, where the call is all of it and nobody else comes by."""
+        if self.happening.chain and len(self.facts.graph.sites_of(self.happening.unit)) > 1:
+            return None
         edit = self.facts.delete(self.node)
         return None if edit is None else Fix(f"Remove `{self.text}`", (edit,), safe=False)
 
@@ -174,21 +177,12 @@ class HostRead(StepSpot):
 
     @property
     def deferral(self) -> Fix | None:
-        """``total += loss.item()`` becomes ``total += loss.detach()`` where the sum is only
-        added to, and read later."""
-        at = statement(self.node)
-        if (
-            self.how != ".item()"
-            or not isinstance(at, nodes.AugAssign)
-            or at.value is not self.node
-        ):
+        """``total += loss.item()`` becomes ``total += loss.detach()``, and the sum a number
+        behind the loop, where nothing asks for it before."""
+        if self.how != ".item()" or self.happening.chain:
             return None
-        if at.op != "+=" or not isinstance(at.target, nodes.AssignName):
-            return None
-        if not self.facts.only_added_and_shown(at.target.name, at):
-            return None
-        edit = Edit(self.facts.exact(self.node), f"{self.value.as_string()}.detach()")
-        return Fix("Keep the sum on the device", (edit,), safe=False)
+        edits = deferred(self.facts, self.loop, self.node, self.value)
+        return Fix("Keep the sum on the device", edits, safe=False) if edits else None
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,10 @@ class Place(Spot):
         """The way by which all ranks come here, for people."""
         return tuple(
             self.facts.related(
-                site.call, f"`{called_name(site.call)}` is called on every rank here"
+                site.call,
+                f"`{called_name(site.call)}` starts the ranks here"
+                if site.spawned
+                else f"`{called_name(site.call)}` is called on every rank here",
             )
             for site in self.way or ()
         )

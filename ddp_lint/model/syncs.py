@@ -15,7 +15,7 @@ from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.gates import is_switch
 from ddp_lint.model.modules import Binding, Unit
-from ddp_lint.model.origins import Expression, Made
+from ddp_lint.model.origins import Expression, Item, Made, Member
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.torch_api import EMPTY_CACHE
@@ -30,7 +30,7 @@ from ddp_lint.model.tree import (
     walk,
 )
 from ddp_lint.model.updates import updates_parameters
-from ddp_lint.model.uses import acts, sized_by
+from ddp_lint.model.uses import acts, is_received, sized_by
 
 _TEST_FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
 #: Fewer steps than that are no training.
@@ -40,6 +40,8 @@ _CONVERSIONS = frozenset({"builtins.float", "builtins.int", "builtins.bool", "bu
 _TESTS = frozenset({"math.isfinite", "math.isnan", "math.isinf", "numpy.isnan", "numpy.isfinite",
                     "numpy.isinf"})  # fmt: skip
 _ORDERING = frozenset({"builtins.max", "builtins.min", "builtins.sorted"})
+_CONTAINERS = (nodes.List, nodes.Tuple, nodes.Dict, nodes.Set, nodes.ListComp, nodes.DictComp,
+               nodes.SetComp, nodes.GeneratorExp)  # fmt: skip
 _LOG_METHODS = frozenset({"info", "warning", "error", "critical", "warn"})
 _LOGGER_NAMES = frozenset({"logger", "log", "logging", "_logger"})
 
@@ -151,6 +153,15 @@ class HostRead(StepSpot):
         return source(self.value)
 
     @property
+    def cannot_wait(self) -> bool:
+        """Whether the step cannot go on without the number, and nobody has it earlier."""
+        return (
+            self.ends_the_loop
+            or acts(self.facts, self.happening)
+            or (bool(self.sizes) and is_received(self.facts, self.value))
+        )
+
+    @property
     def ends_the_loop(self) -> bool:
         """Whether the loop goes on until this number says that it is enough."""
         loop = self.loop.node
@@ -207,7 +218,7 @@ def host_reads(facts: Facts) -> Iterator[HostRead]:
     """Reads of device values by the host in one iteration of a step loop, one a statement."""
     seen: set[tuple[int, int, int]] = set()
     for read in _reads(facts):
-        if not read.on_every_step or read.ends_the_loop or acts(facts, read.happening):
+        if not read.on_every_step or read.cannot_wait:
             continue
         key = id(read.loop), id(statement(read.node)), len(read.happening.chain)
         if key not in seen:
@@ -293,7 +304,7 @@ def branches(facts: Facts) -> Iterator[Branch]:
 def _branches(facts: Facts) -> Iterator[Branch]:
     for loop, happening in spots(facts):
         for test in _tests(facts, loop, happening.node):
-            if _device_here(facts, test, happening):
+            if _is_value(facts, test) and _device_here(facts, test, happening):
                 here = Happening(test, happening.unit, happening.chain)
                 yield Branch(facts, test, loop, here, test)
 
@@ -311,6 +322,17 @@ def _tests(facts: Facts, loop: StepLoop, node: Node) -> Iterator[Node]:
             yield from node.args[:1]
         elif names & _ORDERING and len(node.args) > 1:
             yield from node.args
+
+
+def _is_value(facts: Facts, test: Node) -> bool:
+    """Not the truth of a container that holds tensors: whether it is empty, the host knows."""
+    if not isinstance(test, nodes.Name | nodes.Attribute | nodes.Subscript):
+        return True
+    return not any(
+        isinstance(origin, Item | Member)
+        or (isinstance(origin, Expression) and isinstance(origin.node, _CONTAINERS))
+        for origin in facts.origins(test)
+    )
 
 
 def _parts(test: Node) -> Iterator[Node]:
@@ -343,7 +365,8 @@ def _passed_device(facts: Facts, value: Node, happening: Happening, level: int) 
     if not unit.is_function:
         return True
     answers = []
-    for name in sorted(_parameters_in(value, unit) - {unit.self_name or ""}):
+    kept = {name for node in walk(value) for name in _kept_in(node, unit)}
+    for name in sorted((kept | _parameters_in(value, unit)) - {unit.self_name or ""}):
         if name in (unit.arguments.kwarg, unit.arguments.vararg):
             given = [*call.args, *(k.value for k in call.keywords)]
         else:
@@ -351,6 +374,10 @@ def _passed_device(facts: Facts, value: Node, happening: Happening, level: int) 
             given = [] if one is None else [one]
         if not given:
             return True
+        if name in kept:
+            # What a meter keeps is a tensor for one of its callers: is it for this one?
+            answers.append(any(facts.tensors.on_device(g) for g in given))
+            continue
         answers.append(
             any(
                 facts.tensors.where(g) != "host" and _passed_device(facts, g, happening, level - 1)
@@ -369,6 +396,17 @@ def _parameters_in(value: Node, unit: Unit) -> set[str]:
             found.update(b.name for b in bindings if b.path == ("param",))
             found.update(_unpacked(unit, bindings))
     return found
+
+
+def _kept_in(node: Node, unit: Unit) -> Iterator[str]:
+    """``self.last``, where this very method keeps a parameter there: the parameter."""
+    if unit.owner is None or dotted(getattr(node, "expr", node)) != unit.self_name:
+        return
+    for at, binding in unit.owner.attributes.get(getattr(node, "attrname", ""), ()):
+        if at is unit and binding.value is not None and not binding.path:
+            for part in walk(binding.value):
+                if isinstance(part, nodes.Name) and part.name in unit.parameters:
+                    yield part.name
 
 
 def _unpacked(unit: Unit, bindings: list[Binding]) -> Iterator[str]:

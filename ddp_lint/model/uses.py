@@ -11,7 +11,7 @@ from ddp_lint.model.flow import reaching
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.steps import Happening
 from ddp_lint.model.torch_api import FACTORIES
-from ddp_lint.model.tree import Node, ancestors, dotted, source, statement, walk_scope
+from ddp_lint.model.tree import Node, ancestors, dotted, source, statement, walk, walk_scope
 
 _DEEPEST = 3
 #: Functions and methods that are told a size, or lengths that must be on the host.
@@ -35,6 +35,17 @@ def sized_by(facts: Facts, happening: Happening) -> str:
         ):
             return dotted(taker.func) or _last_name(taker)
     return ""
+
+
+def is_received(facts: Facts, value: Node) -> bool:
+    """Whether another rank sent it: ``irecv(shape, ...)``, ``broadcast(length, 0)``."""
+    unit = facts.values.unit_of(value)
+    return isinstance(value, nodes.Name) and any(
+        isinstance(part, nodes.Name) and part.name == value.name
+        for call in unit.calls
+        if any(name.startswith("torch.distributed.") for name in facts.names(call))
+        for part in walk(call)
+    )
 
 
 def acts(facts: Facts, happening: Happening) -> bool:

@@ -99,3 +99,25 @@ with torch.no_grad():
 """
     (message,) = messages("DDP105", text + loop("x = move(x)", "").replace("loader", "train"))
     assert message.startswith("`train` pins")
+
+
+def test_whoever_spawns_is_no_rank() -> None:
+    text = """
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+def work(index):
+    dist.init_process_group("gloo", "tcp://localhost:29500", world_size=2, rank=index)
+    for x, y in loader:
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        print("a step")
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(work, nprocs=2)
+"""
+    project = markers.project_of_text(START + text)
+    (finding,) = (one for one in markers.findings(project) if one.code == "DDP509")
+    assert [one.message for one in finding.related] == ["`mp.spawn()` starts the ranks here"]

@@ -254,14 +254,18 @@ class Tensors:
                 return "device"
             if name == "to":
                 return self._to(node, func.expr)
+        entered: list[Where] = []
         for origin in self.graph.origins(func):
             match origin:
                 case Api(name=called) | Folder(name=called):
                     return self._api(called, node)
                 case Code(unit=unit):
-                    return self._given_back.by(unit, node) or self._part_of(func)
+                    entered.append(self._given_back.by(unit, node) or self._part_of(func))
                 case Type():
                     return None
+        if entered:
+            # One of several functions that are handed in: a number of one is a number.
+            return None if "host" in entered and len(set(entered)) > 1 else any_of(entered)
         if self._calls_module(func):
             return "device"
         return self._by_method(func, node) if isinstance(func, nodes.Attribute) else None

@@ -135,10 +135,12 @@ def _tool(name: str, command: str, options: list[str]) -> Tool:
 
 
 def _environment() -> dict[str, str]:
-    """Where the checkout itself is run, it must be found from any folder."""
+    """Where the checkout itself is run, it must be found from any folder; its bytecode is kept,
+    as pip keeps that of what it installs."""
     ours = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
-    return os.environ | {"PYTHONPATH": path, "NO_COLOR": "1"}
+    known = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    return known | {"PYTHONPATH": path, "NO_COLOR": "1"}
 
 
 def _time(tool: Tool, tree: Path, limit: float) -> tuple[float, bool]:

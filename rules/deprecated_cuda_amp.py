@@ -4,6 +4,7 @@
 `torch.cpu.amp` twins) raise a `FutureWarning` since PyTorch 2.4 and will go. The names in
 `torch.amp` take the kind of device as their first argument and work for all of them:
 `autocast` since PyTorch 1.10, `GradScaler` since 2.3, `custom_fwd` and `custom_bwd` since 2.4.
+So `--fix` writes the new `autocast`, and the others only with `--unsafe-fixes`.
 
 Bad:
 
@@ -62,7 +63,7 @@ from ddp_lint.model import Program
 from ddp_lint.rule import Findings, rule
 
 
-@rule("DDP211", level="note", fixes="safe")
+@rule("DDP211", level="note", fixes="unsafe")
 def check(program: Program) -> Findings:
     for name in program.old_names:
         says = "is deprecated and warns" if len(name.names) == 1 else "are deprecated and warn"

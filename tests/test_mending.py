@@ -624,3 +624,62 @@ def test_what_others_call_too_keeps_what_it_does() -> None:
     alone = stepping("tidy(images)") + helper
     check("DDP104", alone, alone.replace("    torch.cuda.empty_cache()\n", ""))
     check("DDP104", alone + "\n\ntidy([])\n", None)
+
+
+# -- names that have moved ----------------------------------------------------------------------
+
+
+def fixes_of(code: str, text: str) -> list[bool]:
+    """Whether the fixes of a rule are safe."""
+    found = markers.findings(markers.project_of_text(dedent(text)))
+    return [one.fix.safe for one in found if one.code == code and one.fix is not None]
+
+
+def test_only_what_every_pytorch_has_is_safe_to_write() -> None:
+    assert fixes_of("DDP211", "import torch\nwith torch.cuda.amp.autocast():\n    pass\n") == [
+        True
+    ]
+    assert fixes_of("DDP211", "import torch\ntorch.cuda.amp.GradScaler()\n") == [False]
+    both = "from torch.cuda.amp import GradScaler, autocast\nwith autocast():\n    GradScaler()\n"
+    assert fixes_of("DDP211", both) == [False]
+
+
+def test_an_import_that_may_fail_is_left_alone() -> None:
+    """Where the new name is missing, this would go on as if there were no autocast at all."""
+    check(
+        "DDP211",
+        """
+            try:
+                from torch.cuda.amp import autocast
+            except ImportError:
+                pass
+            with autocast():
+                pass
+        """,
+        None,
+    )
+
+
+def test_the_device_gets_a_line_where_each_argument_has_one() -> None:
+    check(
+        "DDP211",
+        """
+            import torch
+
+            with torch.cuda.amp.autocast(
+                enabled=True,
+                dtype=torch.bfloat16,
+            ):
+                pass
+        """,
+        """
+            import torch
+
+            with torch.amp.autocast(
+                "cuda",
+                enabled=True,
+                dtype=torch.bfloat16,
+            ):
+                pass
+        """,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -28,6 +29,10 @@ _PACKAGES = {
 _SINCE = {"autocast": "1.10", "GradScaler": "2.3", "custom_fwd": "2.4", "custom_bwd": "2.4"}
 #: Words of a test that asks for the version at hand: either arm is right with its own.
 _ASKING = ("hasattr", "version", "parse(", "is_torch", "torch_", "TORCH")
+
+
+#: What a ``try`` catches where a name may be missing.
+_MISSING = re.compile(r"ImportError|ModuleNotFoundError|AttributeError|Exception")
 
 
 @dataclass(frozen=True)
@@ -65,11 +70,15 @@ class OldName(Spot):
 
     @property
     def fix(self) -> Fix | None:
+        """Safe with every PyTorch that is in use: others would miss ``torch.amp.GradScaler``."""
+        if _is_tried(self.node):
+            return None
         if isinstance(self.node, nodes.ImportFrom):
             edits = _renamed_import(self.facts, self.module, self.node, self.device)
         else:
             edits = _renamed_use(self.facts, self.module, self.node, self.names[0], self.device)
-        return Fix(f"Use {self.new}", tuple(edits), safe=True) if edits else None
+        safe = set(self.names) == {"autocast"}
+        return Fix(f"Use {self.new}", tuple(edits), safe=safe) if edits else None
 
 
 _Found = tuple[Node, str, tuple[str, ...]]
@@ -140,6 +149,20 @@ def _is_way_out(node: Node) -> bool:
     return any(word in source(c.test) for c in conditions(node) for word in _ASKING)
 
 
+def _is_tried(node: Node) -> bool:
+    """Whether a PyTorch without the old name is reckoned with: it has not the new one either, and
+    what comes then may rest on which of them it has."""
+    return any(
+        isinstance(parent, nodes.Try)
+        and child in parent.body
+        and any(
+            handler.type is None or _MISSING.search(handler.type.as_string())
+            for handler in parent.handlers
+        )
+        for child, parent in ancestors(node)
+    )
+
+
 def _only_names_the_type(node: Node) -> bool:
     """An annotation, or the class that an ``isinstance`` asks for."""
     for child, parent in ancestors(node):
@@ -192,7 +215,9 @@ def _with_argument(facts: Facts, call: nodes.Call, name: str, passed: str) -> li
             return []
         passed = f"{passed}, enabled="
     else:
-        passed = f"{passed}, "
+        line, column = position(arguments[0])
+        apart = line > (call.func.end_lineno or line)  # one argument a line
+        passed = f"{passed},\n{' ' * column}" if apart else f"{passed}, "
     return [_insert(facts, call, *position(arguments[0]), passed)]
 
 

@@ -613,6 +613,22 @@ def test_no_block_is_left_empty(rest: str) -> None:
     check("DDP104", stepping(rest), None)
 
 
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "torch.cuda.synchronize()\nmeter.iter_toc()",
+        "torch.cuda.synchronize()\nended = time.time()",
+        "if dist.get_rank() == 0:\n    write(images)\ndist.barrier()\nread(images)",
+    ],
+)
+def test_a_wait_that_something_needs_stays(rest: str) -> None:
+    program = stepping(rest).replace(
+        "import torch\n", "import torch\nimport torch.distributed as dist\n", 1
+    )
+    check("DDP103", program, None)
+    check("DDP103", stepping("torch.cuda.synchronize()\ncount(images)"), stepping("count(images)"))
+
+
 def test_what_others_call_too_keeps_what_it_does() -> None:
     """A helper that this loop and somebody else call is not the loop's to change."""
     helper = dedent("""

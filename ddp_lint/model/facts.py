@@ -26,7 +26,17 @@ from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import Happening, StepLoop, Steps
 from ddp_lint.model.tensors import Tensors
 from ddp_lint.model.to_device import asks_for_another_device
-from ddp_lint.model.tree import Loop, Node, ancestors, dotted, position, source, statement, walk
+from ddp_lint.model.tree import (
+    Loop,
+    Node,
+    ancestors,
+    block_of,
+    dotted,
+    position,
+    source,
+    statement,
+    walk,
+)
 from ddp_lint.sources import SourceFile
 
 T = TypeVar("T")
@@ -268,7 +278,7 @@ class Facts:
             return None
         while at.parent is not None and _is_all_of_an_if(at):
             at = at.parent
-        block = _block_of(at)
+        block = block_of(at)
         file = self.values.module_of(node).source
         first, last = at.fromlineno or 1, at.end_lineno or at.fromlineno or 1
         before = file.lines[first - 1][: len(_indent(file.lines[first - 1]))]
@@ -363,15 +373,6 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _block_of(at: Node) -> list[Node]:
-    """The statements among which one stands."""
-    for part in ("body", "orelse", "finalbody"):
-        block: list[Node] | None = getattr(at.parent, part, None)
-        if isinstance(block, list) and any(one is at for one in block):
-            return block
-    return []
-
-
 def _stands_apart(file: SourceFile, first: int, last: int) -> bool:
     """Whether the lines stand between blank ones, of which one is then enough."""
     if first < 2 or last >= len(file.lines):
@@ -387,7 +388,7 @@ def _is_all_of_an_if(at: Node) -> bool:
     above = at.parent
     if not isinstance(above, nodes.If) or above.orelse or len(above.body) != 1:
         return False
-    if isinstance(above.parent, nodes.If) and _block_of(above) is above.parent.orelse:
+    if isinstance(above.parent, nodes.If) and block_of(above) is above.parent.orelse:
         return False  # an elif; its place between the others may matter
     return all(
         dotted(part.func).endswith(("is_available", "is_initialized"))

@@ -102,6 +102,15 @@ def statement(node: Node) -> Node:
     return at
 
 
+def block_of(at: Node) -> list[Node]:
+    """The statements among which one stands."""
+    for part in ("body", "orelse", "finalbody"):
+        block: list[Node] | None = getattr(at.parent, part, None)
+        if isinstance(block, list) and any(one is at for one in block):
+            return block
+    return []
+
+
 def position(node: Node) -> tuple[int, int]:
     return node.lineno or 0, node.col_offset or 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -12,9 +13,11 @@ from ddp_lint.finding import Fix
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.syncs import StepSpot, spots
 from ddp_lint.model.torch_api import BARRIERS, SYNCHRONIZE
-from ddp_lint.model.tree import Node, ancestors, dotted, statement, walk
+from ddp_lint.model.tree import Node, ancestors, block_of, dotted, precedes, statement, walk
 
 _CLOCKS = ("time.time", "perf_counter", "monotonic", "perf_counter_ns", "time_ns", "process_time")
+#: What reads a clock by what it is called: ``meter.iter_toc()``, ``timer.stop()``.
+_TIMER = re.compile(r"(^|[._])(tic|toc|tick|tock|lap|timer|stopwatch)([._]|$)", re.I)
 
 
 @dataclass(frozen=True)
@@ -28,14 +31,31 @@ class Wait(StepSpot):
             names = [dotted(n.func) for n in walk(after) if isinstance(n, nodes.Call)]
             if any(name.endswith("elapsed_time") for name in names):
                 return "events"
-            if any(name.endswith(_CLOCKS) for name in names):
+            if any(name.endswith(_CLOCKS) or _TIMER.search(name) for name in names):
                 return "host"
         return None
 
     @property
     def removal(self) -> Fix | None:
-        """None where the next line would raise, or tell a time that nothing took."""
-        return super().removal if self.clock is None else None
+        """None where the next line would raise, or tell a time that nothing took, and where one
+        rank did something just before that the others may wait for."""
+        if self.clock is not None or (self._is_barrier and self._comes_after_a_guard):
+            return None
+        return super().removal
+
+    @property
+    def _is_barrier(self) -> bool:
+        return not self.facts.names(self.happening.call) & SYNCHRONIZE
+
+    @property
+    def _comes_after_a_guard(self) -> bool:
+        block = block_of(statement(self.node))
+        return any(
+            isinstance(other, nodes.If)
+            and precedes(other, self.node)
+            and self.facts.kind_of_test(other.test, self.loop) == "rank"
+            for other in block
+        )
 
     @property
     def is_question(self) -> bool:
@@ -76,8 +96,6 @@ def _next_statements(node: Node) -> Iterator[Node]:
 
 
 def _follower(at: Node) -> Iterator[Node]:
-    for part in ("body", "orelse", "finalbody"):
-        block = getattr(at.parent, part, None)
-        if isinstance(block, list) and any(one is at for one in block):
-            index = next(i for i, one in enumerate(block) if one is at)
-            yield from block[index + 1 : index + 2]
+    block = block_of(at)
+    index = next((i for i, one in enumerate(block) if one is at), len(block))
+    yield from block[index + 1 : index + 2]

@@ -13,8 +13,9 @@ little when the device is saturated anyway, and on much when steps are short.
 The read is often in a meter or a logger that the loop calls; the finding stands there and
 names the calls that lead to it. A number that is needed on the host, as the size of a tensor, is
 best taken from the batch before that is moved. What ends the loop or goes to an environment
-that answers cannot be put off, and is not reported. A GradScaler reads one value a step by itself, some optimizers
-read their step counters: those are not reported, and not avoided by changing this line.
+that answers cannot be put off, and is not reported. A GradScaler reads one value a step by
+itself, some optimizers read their step counters: those are not reported, and not avoided by
+changing this line.
 
 Bad:
 

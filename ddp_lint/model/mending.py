@@ -10,7 +10,7 @@ from ddp_lint.finding import Edit
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import Condition, conditions
 from ddp_lint.model.modules import Module, Unit
-from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS
+from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS, INIT_GROUP
 from ddp_lint.model.tree import Node, position, statement, walk
 
 _FRAMEWORKS = {"accelerator": "is_main_process", "fabric": "is_global_zero"}
@@ -69,7 +69,13 @@ def _name_of_role(facts: Facts, unit: Unit, role: str, node: Node) -> str | None
 
 
 def has_group(facts: Facts, node: Node) -> bool:
-    """Whether a process group has certainly been made whenever ``node`` runs."""
+    """Whether a process group has certainly been made whenever ``node`` runs.
+
+    Where a module wraps a model and makes no group, whoever imports it has made one.
+    """
+    starts_itself = all(root.is_script for root in facts.graph.roots)
+    if not starts_itself and not any(facts.calls_to(INIT_GROUP)):
+        return any(facts.calls_to(DISTRIBUTED_MAKERS - {_HOROVOD}))
     made = [
         at
         for call, _ in facts.calls_to(DISTRIBUTED_MAKERS - {_HOROVOD})

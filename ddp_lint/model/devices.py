@@ -12,7 +12,7 @@ from astroid import nodes
 from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.origins import Api, Expression, Instance, Item, Made, Member, Origin, Result
-from ddp_lint.model.processes import has_one_node
+from ddp_lint.model.processes import has_one_node, is_told_its_gpu
 from ddp_lint.model.several import is_alone
 from ddp_lint.model.story import Event, Story
 from ddp_lint.model.torch_api import BARRIERS, COLLECTIVES, INIT_GROUP, ROLES, SET_DEVICE
@@ -315,7 +315,7 @@ class UnplacedGroup(Spot):
 
 
 def unplaced_groups(facts: Facts) -> Iterator[UnplacedGroup]:
-    if not any(facts.calls_to(INIT_GROUP)) or _is_told_its_gpu(facts):
+    if not any(facts.calls_to(INIT_GROUP)) or is_told_its_gpu(facts):
         return
     seen: set[int] = set()
     for telling in facts.once(Story).tellings:
@@ -373,12 +373,3 @@ def _is_nccl(facts: Facts, call: nodes.Call) -> bool:
 
 def _has_device(call: nodes.Call) -> bool:
     return any(k.arg in ("device_id", None) for k in call.keywords)
-
-
-def _is_told_its_gpu(facts: Facts) -> bool:
-    """Whether each process sees one GPU only: the program says so in its environment."""
-    for unit in facts.units:
-        for store in unit.subscript_stores:
-            if getattr(store.slice, "value", None) == "CUDA_VISIBLE_DEVICES":
-                return True
-    return False

@@ -16,7 +16,7 @@ from ddp_lint.model.guards import FIRST, PEER, RANKS
 from ddp_lint.model.mending import distributed_name
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.paths import Paths, pieces
-from ddp_lint.model.processes import has_gpus
+from ddp_lint.model.processes import has_gpus, is_told_its_gpu
 from ddp_lint.model.saves import saves
 from ddp_lint.model.several import makes_several
 from ddp_lint.model.states import Load, loads, restores
@@ -109,6 +109,8 @@ def restoring_loads(facts: Facts) -> Iterator[RestoringLoad]:
     """Loads of checkpoints in a program of several processes with GPUs."""
     if facts.once(makes_several) is None or not facts.once(has_gpus):
         return
+    if facts.once(is_told_its_gpu):
+        return  # GPU 0 is another one for each process
     fed = {
         id(call)
         for restore in restores(facts)

@@ -31,6 +31,15 @@ def has_gpus(facts: Facts) -> bool:
     return any(b"cuda" in module.source.raw for module in facts.modules)
 
 
+def is_told_its_gpu(facts: Facts) -> bool:
+    """Whether each process sees one GPU only: the program says so in its environment."""
+    for unit in facts.units:
+        for store in unit.subscript_stores:
+            if getattr(store.slice, "value", None) == "CUDA_VISIBLE_DEVICES":
+                return True
+    return False
+
+
 def has_one_node(facts: Facts) -> bool:
     """Whether no second node can join: the group is told as many processes as a node has, or
     the number that one call of ``mp.spawn`` gives each process is its rank."""

@@ -699,3 +699,104 @@ def test_the_device_gets_a_line_where_each_argument_has_one() -> None:
                 pass
         """,
     )
+
+
+# -- the rest -----------------------------------------------------------------------------------
+
+
+def test_others_wait_for_a_file_where_there_are_others() -> None:
+    rest = "model.load_state_dict(torch.load('model.pt', map_location='cpu'))"
+    save = "torch.save(model.state_dict(), 'model.pt')"
+    guarded = (
+        f"if not dist.is_initialized() or dist.get_rank() == 0:\n            {save}\n        "
+    )
+    barrier = "if dist.is_initialized():\n            dist.barrier()\n        "
+    check(
+        "DDP405",
+        SAVING.format(save=guarded + rest, several="processes > 1"),
+        SAVING.format(save=guarded + barrier + rest, several="processes > 1"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("chosen", "moves"),
+    [
+        ('int(os.environ["LOCAL_RANK"])', True),
+        ("dist.get_rank() % torch.cuda.device_count()", False),
+        ("local_rank()", False),
+    ],
+)
+def test_a_device_that_the_group_tells_cannot_be_chosen_before_it(
+    chosen: str, moves: bool
+) -> None:
+    program = """
+        import os
+
+        import torch
+        import torch.distributed as dist
+
+
+        def local_rank():
+            return dist.get_rank() % torch.cuda.device_count()
+
+
+        {}
+        {}
+        dist.barrier()
+    """
+    start = 'dist.init_process_group("nccl")'
+    choice = f"torch.cuda.set_device({chosen})"
+    check(
+        "DDP507",
+        program.format(start, choice),
+        program.format(choice, start) if moves else None,
+    )
+
+
+def test_no_grad_stands_next_to_the_function() -> None:
+    """Around a ``staticmethod`` it would make a method of it, with a model for ``self``."""
+    program = """
+        import torch
+        from torch.utils.data import DataLoader
+
+
+        class Task:
+            @staticmethod
+            # on the validation data
+            {}def evaluate(model, loader):
+                model.eval()
+                right = 0
+                for images, labels in loader:
+                    right += (model(images).argmax(1) == labels).sum()
+                return right
+
+
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for images, labels in DataLoader([]):
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(images), labels).backward()
+            optimizer.step()
+        Task.evaluate(model, DataLoader([]))
+    """
+    check("DDP602", program.format(""), program.format("@torch.no_grad()\n            "))
+
+
+def test_a_scaler_is_updated_once_for_all_its_optimizers() -> None:
+    program = """
+        import torch
+        from torch.utils.data import DataLoader
+
+        one, other = torch.nn.Linear(2, 2).cuda(), torch.nn.Linear(2, 2).cuda()
+        first = torch.optim.SGD(one.parameters(), lr=0.1)
+        second = torch.optim.SGD(other.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cuda")
+        for batch in DataLoader([]):
+            first.zero_grad()
+            second.zero_grad()
+            scaler.scale(one(batch).sum()).backward()
+            scaler.step(first)
+            scaler.scale(other(batch).sum()).backward()
+            scaler.step(second){}
+    """
+    check("DDP206", program.format(""), program.format("\n            scaler.update()"))

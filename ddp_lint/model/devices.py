@@ -300,7 +300,9 @@ class UnplacedGroup(Spot):
         line, end = choice.fromlineno, choice.end_lineno or choice.fromlineno
         if line == group.fromlineno or "#" in "".join(file.lines[line - 1 : end]):
             return None
-        text = choice.as_string()
+        if line != end or self._asks_the_group(choice):
+            return None
+        text = file.lines[line - 1].strip()
         if end + 1 > len(file.lines):
             gone = file.place(
                 line - 1,
@@ -312,6 +314,21 @@ class UnplacedGroup(Spot):
             gone = file.place(line, 0, end + 1, 0)
         edits = (self.facts.insert_before(group, text), Edit(gone, ""))
         return Fix("Choose the device first", edits, safe=False)
+
+    def _asks_the_group(self, choice: Node) -> bool:
+        """Whether the choice needs a group, itself or in a function of the project."""
+        asked = [part for part in walk(choice) if isinstance(part, nodes.Call)]
+        asked += [
+            inner
+            for call in list(asked)
+            for target in self.facts.graph.targets_of(call)
+            for inner in target.calls
+        ]
+        return any(
+            name.startswith("torch.distributed.")
+            for call in asked
+            for name in self.facts.names(call)
+        )
 
 
 def unplaced_groups(facts: Facts) -> Iterator[UnplacedGroup]:

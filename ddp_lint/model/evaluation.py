@@ -53,7 +53,7 @@ class RecordingEvaluation(Spot):
             return None
         if self.facts.steps.reaches_backward(self.unit):
             return None
-        edits = (self.facts.insert_before(node, "@torch.no_grad()"),)
+        edits = (self.facts.insert_decorator(node, "@torch.no_grad()"),)
         return Fix("Decorate the function with `@torch.no_grad()`", edits, safe=False)
 
 

@@ -238,19 +238,34 @@ class Facts:
         )
 
     def insert_before(self, node: Node, text: str) -> Edit:
-        """A new statement line before the statement of ``node``, indented as it is."""
+        """New lines before the statement of ``node``, indented as it is; for further lines see
+        ``insert_after``."""
         file = self.values.module_of(node).source
         at = statement(node)
         decorators: nodes.Decorators | None = getattr(at, "decorators", None)
         line = (decorators or at).fromlineno or 1
+        return self._insert_above(file, line, text)
+
+    def insert_decorator(self, node: nodes.FunctionDef, text: str) -> Edit:
+        """A decorator next to the function: what is above it may give no function."""
+        file = self.values.module_of(node).source
+        above = node.decorators.end_lineno if node.decorators is not None else None
+        line = above + 1 if above is not None else node.lineno or 1
+        while not file.lines[line - 1].lstrip().startswith(("def", "async")):
+            line += 1
+        return self._insert_above(file, line, text)
+
+    def _insert_above(self, file: SourceFile, line: int, text: str) -> Edit:
         indent = _indent(file.lines[line - 1])
         place = file.place(line, len(indent.encode()), line, len(indent.encode()))
-        return Edit(place, f"{text}{_newline(file.text)}{indent}")
+        newline = _newline(file.text)
+        lines = [_indented(one, indent) for one in text.split("\n")]
+        return Edit(place, f"{newline.join(lines).lstrip()}{newline}{indent}")
 
     def insert_after(self, node: Node, text: str) -> Edit:
-        """New lines after the simple statement of ``node``, indented as it is; further lines of
-        ``text`` are indented by four blanks for each level.  Comments that end the body of a
-        compound statement stay with it."""
+        """New lines after the statement of ``node``, indented as it is; further lines of ``text``
+        are indented by four blanks for each level.  Comments that end the body of a compound
+        statement stay with it."""
         file = self.values.module_of(node).source
         at = statement(node)
         indent = _indent(file.lines[(at.fromlineno or 1) - 1])
@@ -262,13 +277,8 @@ class Facts:
             end += 1
         column = len(file.lines[end - 1].encode())
         place = file.place(end, column, end, column)
-        step = "\t" if "\t" in indent else "    "
-        added = ""
-        for line in text.split("\n"):
-            rest = line.lstrip(" ")
-            level = (len(line) - len(rest)) // 4
-            added += f"{_newline(file.text)}{indent}{step * level}{rest}"
-        return Edit(place, added)
+        newline = _newline(file.text)
+        return Edit(place, "".join(newline + _indented(one, indent) for one in text.split("\n")))
 
     def delete(self, node: Node) -> Edit | None:
         """Delete the statement that is nothing but ``node``, with the comment behind it, and the
@@ -395,6 +405,13 @@ def _is_all_of_an_if(at: Node) -> bool:
         for part in walk(above.test)
         if isinstance(part, nodes.Call)
     )
+
+
+def _indented(line: str, indent: str) -> str:
+    """A line of a fix, below ``indent``: what has four blanks there gets one level of the file."""
+    rest = line.lstrip(" ")
+    level = (len(line) - len(rest)) // 4
+    return indent + ("\t" if "\t" in indent else "    ") * level + rest
 
 
 def _is_comment_below(line: str, indent: str) -> bool:

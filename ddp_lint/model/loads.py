@@ -13,7 +13,7 @@ from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.frames import key
 from ddp_lint.model.guards import FIRST, PEER, RANKS
-from ddp_lint.model.mending import distributed_name
+from ddp_lint.model.mending import distributed_name, has_group
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.paths import Paths, pieces
 from ddp_lint.model.processes import has_gpus, is_told_its_gpu
@@ -150,7 +150,10 @@ class RacingLoad(Load):
             at = at.parent
         if name is None or at is None:
             return None
-        edit = self.facts.insert_before(self.node, f"{name}.barrier()")
+        text = f"{name}.barrier()"
+        if not has_group(self.facts, self.node):
+            text = f"if {name}.is_initialized():\n    {text}"
+        edit = self.facts.insert_before(self.node, text)
         return Fix("Wait for the rank that saves", (edit,), safe=False)
 
 

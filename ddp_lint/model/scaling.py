@@ -216,10 +216,18 @@ class HalfUse(UpdateSpot):
 
     @property
     def fix(self) -> Fix | None:
-        if self.half == "no update" and isinstance(statement(self.node), nodes.Expr):
-            edits = (self.facts.insert_after(self.node, f"{self.scaler_text}.update()"),)
-            return Fix(f"Insert `{self.scaler_text}.update()`", edits, safe=False)
-        return None
+        """One ``update()`` behind the last optimizer that the scaler steps."""
+        if self.half != "no update":
+            return None
+        steps = [step for step in self.update.steps if step.move.how == "scaler"]
+        blocks = {id(statement(step.node).parent) for step in steps}
+        last = steps[-1] if steps else self.event
+        if len(blocks) > 1 or not isinstance(statement(last.node), nodes.Expr):
+            return None
+        if any(step.frame is not last.frame for step in steps):
+            return None
+        edits = (self.facts.insert_after(last.node, f"{self.scaler_text}.update()"),)
+        return Fix(f"Insert `{self.scaler_text}.update()`", edits, safe=False)
 
 
 def half_uses(training: Training) -> Iterator[HalfUse]:

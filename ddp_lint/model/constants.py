@@ -45,7 +45,7 @@ def truth(facts: Facts, test: Node, unit: Unit, call: nodes.Call | None) -> bool
         case nodes.Compare(left=left, ops=[(op, nodes.Const(value=wanted))]) if op in _COMPARE:
             value = constant(facts, left, unit, call)
             if value is None:
-                return None
+                return _as_given(left, op, wanted, unit, call)
             try:
                 return bool(_COMPARE[op](value.value, wanted))
             except TypeError:
@@ -56,13 +56,36 @@ def truth(facts: Facts, test: Node, unit: Unit, call: nodes.Call | None) -> bool
 def constant(facts: Facts, node: Node, unit: Unit, call: nodes.Call | None) -> nodes.Const | None:
     """The one value that a parameter of ``unit`` has where ``call`` enters it, or that an
     attribute has in every object of its class."""
-    if isinstance(node, nodes.Name) and call is not None:
-        reached = reaching(unit, node.name, node) if node.name in unit.bindings else []
-        if [binding.path for binding in reached] == [("param",)]:
-            return _one(facts, argument_for(call, unit, node.name))
+    if isinstance(node, nodes.Name) and call is not None and _is_as_passed(unit, node):
+        return _one(facts, argument_for(call, unit, node.name))
     if isinstance(node, nodes.Attribute):
         return _kept(facts, node)
     return None
+
+
+def _as_given(
+    node: Node, op: str, wanted: object, unit: Unit, call: nodes.Call | None
+) -> bool | None:
+    """What ``length > 0`` and ``length is None`` come to where ``call`` passes a length for a
+    parameter that is 0 or None otherwise: who passes one has one."""
+    if not isinstance(node, nodes.Name) or call is None or not _is_as_passed(unit, node):
+        return None
+    default = unit.default_of(node.name)
+    given = argument_for(call, unit, node.name)
+    if given is None or given is default or isinstance(given, nodes.Const):
+        return None
+    if not isinstance(default, nodes.Const) or (default.value, wanted) not in (
+        (0, 0),
+        (None, None),
+    ):
+        return None
+    return {">": True, "!=": True, "is not": True, "==": False, "is": False, "<=": False}.get(op)
+
+
+def _is_as_passed(unit: Unit, name: nodes.Name) -> bool:
+    """Whether a name still is the parameter here."""
+    reached = reaching(unit, name.name, name) if name.name in unit.bindings else []
+    return [binding.path for binding in reached] == [("param",)]
 
 
 def _one(facts: Facts, given: Node | None) -> nodes.Const | None:

@@ -145,11 +145,12 @@ def _loop_around(
     if comes_once(facts, node):
         return None
     for site in facts.graph.sites_of(unit):
-        if id(site.call) not in seen and not site.handed:
-            seen.add(id(site.call))
-            found = _loop_around(facts, site.call, site.caller, loops, seen)
-            if found is not None:
-                return found
+        if id(site.call) in seen or site.handed or facts.guards.audience(site.call).nobody:
+            continue
+        seen.add(id(site.call))
+        found = _loop_around(facts, site.call, site.caller, loops, seen)
+        if found is not None:
+            return found
     return None
 
 

@@ -207,11 +207,25 @@ class Steps:
             if step.is_hook or self.loop_steps(step.node):
                 continue
             for loop, unit in step.outer_loops:
-                if self.loop_steps(loop):
+                if self._steps_by_itself(loop):
                     if all(known.node is not loop for known in found):
                         found.append(StepLoop(self, loop, unit))
                     break
         return found
+
+    def _steps_by_itself(self, loop: Loop) -> bool:
+        """Whether an iteration updates parameters, but for the trainings that it runs as a
+        whole."""
+        for call in (node for node in walk_scope(loop) if isinstance(node, nodes.Call)):
+            inner = next((one for one in loops_around(call) if self._goes_back(one)), loop)
+            if inner is not loop and is_within(inner, loop):
+                continue
+            if self.is_optimizer_step(call) or any(
+                self.reaches_step(target) and not self._is_whole_training(target)
+                for target in self.graph.targets_of(call)
+            ):
+                return True
+        return False
 
     # -- the loops --------------------------------------------------------------------------
 

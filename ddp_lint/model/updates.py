@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ddp_lint.model.facts import Facts
+from ddp_lint.model.modules import Unit
 from ddp_lint.model.steps import StepLoop
 from ddp_lint.model.tree import Node, dotted, walk, walk_scope
 
@@ -22,17 +23,22 @@ def updates_parameters(facts: Facts, loop: StepLoop) -> bool:
         return True
     if any(_updates_by_hand(node) or _is_of_optimizer(node) for node in _run(facts, loop)):
         return True
-    # Of a library's step the caller may do the rest, by another method of the same file.
-    unit = loop.unit
-    return (
-        unit.is_function
-        and not facts.graph.sites_of(unit)
-        and any(
-            facts.steps.is_optimizer_step(call)
-            for other in unit.module.units
-            for call in other.calls
-        )
+    # Of a library's step the caller may do the rest, by another method of the same object.
+    return _is_open(facts, loop.unit, set()) and any(
+        facts.steps.is_optimizer_step(call)
+        for cls in (facts.values.mro(loop.unit.owner) if loop.unit.owner else ())
+        for method in cls.methods.values()
+        for call in method.calls
     )
+
+
+def _is_open(facts: Facts, unit: Unit, seen: set[int]) -> bool:
+    """Whether a function, or one that calls it, is called by nobody that can be seen."""
+    if not unit.is_function or id(unit) in seen:
+        return False
+    seen.add(id(unit))
+    sites = facts.graph.sites_of(unit)
+    return not sites or any(_is_open(facts, site.caller, seen) for site in sites)
 
 
 def _run(facts: Facts, loop: StepLoop) -> Iterator[Node]:

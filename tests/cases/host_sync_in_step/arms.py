@@ -95,7 +95,8 @@ def main():
     total = torch.zeros((), device="cuda")
     for images, labels in loader:
         images, labels = images.cuda(), labels.cuda()
-        logits = (detector(images) + early(images)) * mask(labels, 10)
+        count = labels.size(0)
+        logits = (detector(images) + early(images)) * mask(labels, 10) * mask(labels, count)
         loss = criterion(logits, labels)
         optimizer.zero_grad()
         loss.backward()

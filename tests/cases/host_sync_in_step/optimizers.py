@@ -69,6 +69,9 @@ class Library:
             loss.backward()
         return total
 
+    def accumulate_next(self, batches):
+        return self.accumulate(next(batches))
+
     def update(self):
         self.optimizer.step()
         self.optimizer.zero_grad()

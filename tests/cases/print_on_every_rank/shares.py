@@ -20,6 +20,9 @@ for step in range(1000):
     optimizer.zero_grad()
     accelerator.backward(loss)
     optimizer.step()
+    if step % 100 == 0 and accelerator.num_processes <= 1:
+        for prompt in ["a cat", "a dog"]:
+            sample(prompt)
     if step % 100 == 0:
         with PartialState().split_between_processes(["a cat", "a dog"]) as mine:
             for prompt in mine:

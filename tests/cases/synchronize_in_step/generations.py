@@ -14,11 +14,16 @@ def memory_of(model):
     return torch.cuda.max_memory_allocated()
 
 
+def seconds_of(model):
+    for size in (1, 2, 4):
+        model(torch.randn(size, 32).cuda()).sum().backward()
+
+
 def train(local_rank, rate):
     dist.barrier()
     data = TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,)))
     model = nn.Linear(32, 10).cuda()
-    print(local_rank, memory_of(model))
+    print(local_rank, memory_of(model), seconds_of(model))
     model = DistributedDataParallel(model, device_ids=[local_rank])
     optimizer = torch.optim.SGD(model.parameters(), lr=rate)
     sampler = DistributedSampler(data)

@@ -81,68 +81,77 @@ def is_wrapper(facts: Facts, node: Node, kinds: frozenset[str]) -> bool:
 # -- taken out of the wrapper -----------------------------------------------------------------
 
 
-def inner_of(facts: Facts, node: Node | None, depth: int = 0) -> Node | None:
+def inner_of(facts: Facts, node: Node | None) -> Node | None:
     """The wrapper whose inner model ``node`` is, as an expression; None where it is none."""
-    if node is None or depth > _DEEPEST:
+    return _inner_of(facts, node, 0, set())
+
+
+def _inner_of(facts: Facts, node: Node | None, depth: int, seen: set[int]) -> Node | None:
+    """``seen`` has what was asked already: functions that return each other would be asked again
+    on every way from one to the other."""
+    if node is None or depth > _DEEPEST or id(node) in seen:
         return None
+    seen.add(id(node))
     match node:
         case nodes.Attribute(attrname="module"):
             return node.expr
         case nodes.Attribute():
-            return _stored(facts, node, depth)
+            return _stored(facts, node, depth, seen)
         case nodes.IfExp():
-            return inner_of(facts, node.body, depth + 1) or inner_of(facts, node.orelse, depth + 1)
+            return _inner_of(facts, node.body, depth + 1, seen) or _inner_of(
+                facts, node.orelse, depth + 1, seen
+            )
         case nodes.NamedExpr():
-            return inner_of(facts, node.value, depth + 1)
+            return _inner_of(facts, node.value, depth + 1, seen)
         case nodes.Call():
-            return _returned(facts, node, depth)
+            return _returned(facts, node, depth, seen)
         case nodes.Name():
             for binding, unit in bindings_of(facts, node):
-                found = _bound(facts, binding, unit, depth)
+                found = _bound(facts, binding, unit, depth, seen)
                 if found is not None:
                     return found
     return None
 
 
-def _bound(facts: Facts, binding: Binding, unit: Unit, depth: int) -> Node | None:
+def _bound(facts: Facts, binding: Binding, unit: Unit, depth: int, seen: set[int]) -> Node | None:
     if binding.path == ("param",):
         for site in facts.graph.sites_of(unit):
             given = facts.graph.given(site, unit, binding.name)
-            found = inner_of(facts, given, depth + 1)
+            found = _inner_of(facts, given, depth + 1, seen)
             if found is not None:
                 return found
     elif not binding.path:
-        return inner_of(facts, binding.value, depth + 1)
+        return _inner_of(facts, binding.value, depth + 1, seen)
     return None
 
 
-def _stored(facts: Facts, node: nodes.Attribute, depth: int) -> Node | None:
+def _stored(facts: Facts, node: nodes.Attribute, depth: int, seen: set[int]) -> Node | None:
     for origin in facts.values.of(node.expr):
         if isinstance(origin, Instance):
             for cls in facts.values.mro(origin.cls):
                 for unit, binding in cls.attributes.get(node.attrname, ()):
                     if binding.value is not None and not binding.path:
-                        found = _bound(facts, binding, unit, depth + 1)
+                        found = _bound(facts, binding, unit, depth + 1, seen)
                         if found is not None:
                             return found
     return None
 
 
-def _returned(facts: Facts, call: nodes.Call, depth: int) -> Node | None:
+def _returned(facts: Facts, call: nodes.Call, depth: int, seen: set[int]) -> Node | None:
     name = dotted(call.func).rpartition(".")[2]
     if name in _COPYING and call.args:
-        return inner_of(facts, call.args[0], depth + 1)
+        return _inner_of(facts, call.args[0], depth + 1, seen)
     if name == "getattr" and len(call.args) > 1:
         key = call.args[1]
         return call.args[0] if isinstance(key, nodes.Const) and key.value == "module" else None
     if name in ("to", "cuda", "eval", "train", "half", "float", "cpu", "requires_grad_"):
-        return inner_of(facts, getattr(call.func, "expr", None), depth + 1)
+        return _inner_of(facts, getattr(call.func, "expr", None), depth + 1, seen)
     for unit in facts.graph.targets_of(call):
         if not unit.is_function or unit.name == "__init__":
             continue
         for statement in unit.returns:
             value = statement.value if isinstance(statement, nodes.Return) else statement
-            found = inner_of(facts, value, depth + 1)
+            found = _inner_of(facts, value, depth + 1, seen)
             if found is not None:
                 return _as_passed(facts, found, unit, call)
     if name in _UNWRAPPING and call.args:

@@ -45,3 +45,23 @@ def test_values(value: str, wrapped: bool) -> None:
     )
     assert is_wrapper(program.facts, node, PREFIXING) is wrapped
     assert (inner_of(program.facts, node) is not None) == ("module" in value or "unwrap" in value)
+
+
+def test_functions_that_return_each_other_are_asked_once() -> None:
+    """Each of them leads to all others: the ways through them are more than can be gone."""
+    number = 12
+    functions = "".join(
+        f"def step{one}(x):\n"
+        + "".join(
+            f"    if x is {other}:\n        return step{other}(x)\n" for other in range(number)
+        )
+        + "    return x\n"
+        for one in range(number)
+    )
+    program = program_of(f"{SETUP}{functions}value = step0(plain)\nuse(value)\n")
+    ((call, _),) = [
+        (call, unit)
+        for call, unit in program.facts.calls
+        if getattr(call.func, "name", "") == "use"
+    ]
+    assert inner_of(program.facts, call.args[0]) is None

@@ -206,10 +206,7 @@ class Losses:
                 continue
             cls = receiver.cls if isinstance(receiver, Instance) else None
             inner = Frame(origin.unit, f"{frame.serial}>", call, frame, cls)
-            for statement in origin.unit.returns:
-                value = statement.value if isinstance(statement, nodes.Return) else statement
-                if value is not None:
-                    yield value, inner
+            yield from ((value, inner) for value in origin.unit.returned)
 
     def _sums_inside(self, unit: Unit, depth: int) -> bool:
         """Whether a forward of the project makes its loss as a sum."""

@@ -30,8 +30,6 @@ _METHODS = {
     role: methods | {"prepare"} if role == "accelerator" else methods
     for role, methods in COLLECTIVE_METHODS.items()
 }
-#: What may answer without running the function below it.
-_CACHING = frozenset({"cache", "lru_cache", "memoize", "cached"})
 _SYNCING = frozenset({"ddp", "prepared", "fsdp", "engine"})
 _DEEPEST = 7
 
@@ -148,7 +146,7 @@ class Collectives:
         for target in self.facts.graph.targets_of(call):
             if not target.is_function or target.is_generator or frame.enters(target):
                 continue
-            if not self.may_reach(target) or set(target.decorator_names) & _CACHING:
+            if not self.may_reach(target) or target.is_cached:
                 continue
             inside = Frame(target, call=call, caller=frame)
             for inner in target.calls:

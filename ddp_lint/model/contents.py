@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from astroid import nodes
 
-from ddp_lint.model.flow import reaching
+from ddp_lint.model.flow import bindings_for
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Expression, Instance
 from ddp_lint.model.tree import Node, dotted, elements, entries, walk
@@ -133,26 +133,19 @@ class Contents:
             found
             for unit in self.graph.targets_of(call)
             if unit.name != "__init__"
-            for statement in unit.returns
-            for found in self._returned(statement, key, seen)
+            for value in unit.returned
+            for found in self._values(value, key, seen)
         ]
         yield from returned or [self._as_a_whole(call)]
-
-    def _returned(self, statement: Node, key: int | str, seen: set[int]) -> Iterator[Found]:
-        value = statement.value if isinstance(statement, nodes.Return) else statement
-        if value is not None:
-            yield from self._values(value, key, seen)
 
     # -- names and attributes ---------------------------------------------------------------
 
     def _of_name(self, name: nodes.Name, key: int | str, seen: set[int]) -> Iterator[Found]:
-        first = unit = self.graph.values.unit_of(name)
-        while name.name not in unit.bindings:
-            if unit.outer is None:
-                return
-            unit = unit.outer
-        bound = unit.bindings[name.name]
-        for binding in reaching(unit, name.name, name) if unit is first else bound:
+        first = self.graph.values.unit_of(name)
+        bindings, unit = bindings_for(name, first)
+        if unit is None:
+            return
+        for binding in bindings:
             yield from self._bound(binding, unit, key, seen)
         yield from self._stored(name.name, {id(unit): unit, id(first): first}, key, seen)
 
@@ -190,11 +183,7 @@ class Contents:
         self, call: nodes.Call, index: int, binding: Binding, key: int | str, seen: set[int]
     ) -> Iterator[Found]:
         """``loss, logs = step(batch)``: the dictionary is one of the values that are returned."""
-        given = [
-            statement.value if isinstance(statement, nodes.Return) else statement
-            for unit in self.graph.targets_of(call)
-            for statement in unit.returns
-        ]
+        given = [value for unit in self.graph.targets_of(call) for value in unit.returned]
         displays = [d for d in given if isinstance(d, nodes.Tuple) and index < len(d.elts)]
         if not displays:
             yield self._of_binding(binding, self.graph.values.unit_of(call))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from astroid import nodes
 
-from ddp_lint.model.flow import reaching
+from ddp_lint.model.flow import bindings_for
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Instance
 from ddp_lint.model.steps import StepLoop
@@ -121,14 +121,9 @@ def bound(facts: Facts, node: nodes.Name | nodes.Attribute) -> Iterator[tuple[Bi
     if isinstance(node, nodes.Attribute):
         yield from _kept(facts, node)
         return
-    first = facts.values.unit_of(node)
-    at: Unit | None = first
-    while at is not None:
-        if node.name in at.bindings:
-            found = reaching(at, node.name, node) if at is first else at.bindings[node.name]
-            yield from ((binding, at) for binding in found)
-            return
-        at = at.outer
+    found, unit = bindings_for(node, facts.values.unit_of(node))
+    if unit is not None:
+        yield from ((binding, unit) for binding in found)
 
 
 def _kept(facts: Facts, node: nodes.Attribute) -> Iterator[tuple[Binding, Unit]]:

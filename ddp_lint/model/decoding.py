@@ -29,7 +29,6 @@ from ddp_lint.model.tree import Node, ancestors, dotted, elements, is_within, st
 
 _HEADER = frozenset({"size", "width", "height", "format", "info", "mode", "shape", "verify"})
 _KEPT_CHECKS = frozenset({"exists", "isfile", "is_file", "lexists"})
-_CACHING = frozenset({"lru_cache", "cache", "cached_property", "memoize", "cached"})
 #: Calls that change the size of an image, and calls that cut a piece out of it.
 _RESIZING = re.compile(
     r"resize|rescale|thumbnail|letter_?box|interpolate|warp_?(affine|perspective)|zoom|MaxSize"
@@ -75,7 +74,7 @@ class Decode(SampleSpot):
     @property
     def is_kept(self) -> bool:
         """Whether it is done once for each file and then kept, in memory or on disk."""
-        if any(_CACHING & set(unit.decorator_names) for unit in self._units):
+        if any(unit.is_cached for unit in self._units):
             return True
         return any(
             _asks_for_kept(condition.test, condition.holds, self.facts.values.unit_of(node))

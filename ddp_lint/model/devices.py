@@ -11,7 +11,17 @@ from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.origins import Api, Expression, Instance, Item, Made, Member, Origin, Result
+from ddp_lint.model.origins import (
+    Api,
+    Expression,
+    Instance,
+    Item,
+    Made,
+    Member,
+    Origin,
+    Result,
+    is_none,
+)
 from ddp_lint.model.processes import has_one_node, is_told_its_gpu
 from ddp_lint.model.several import is_alone
 from ddp_lint.model.story import Event, Story
@@ -234,11 +244,7 @@ def _stored(facts: Facts, node: nodes.Attribute, depth: int) -> Node | None:
 
 
 def _is_open(origin: Origin) -> bool:
-    return isinstance(origin, Member) or (
-        isinstance(origin, Expression)
-        and isinstance(origin.node, nodes.Const)
-        and origin.node.value is None
-    )
+    return isinstance(origin, Member) or is_none(origin)
 
 
 # -- choosing the device ----------------------------------------------------------------------

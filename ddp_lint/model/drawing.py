@@ -14,7 +14,7 @@ from astroid import nodes
 
 from ddp_lint.model.arguments import Context
 from ddp_lint.model.entering import is_left_out
-from ddp_lint.model.flow import loops_around, reaching
+from ddp_lint.model.flow import bindings_for, loops_around
 from ddp_lint.model.loading import Loader, Loading
 from ddp_lint.model.modules import Binding, Class, Unit
 from ddp_lint.model.origins import (
@@ -195,13 +195,9 @@ class Drawing:
         if isinstance(node, nodes.Attribute):
             return self._attributes(node)
         assert isinstance(node, nodes.Name)
-        unit: Unit | None = self.facts.values.unit_of(node)
-        first = unit
-        while unit is not None and node.name not in unit.bindings:
-            unit = unit.outer
+        found, unit = bindings_for(node, self.facts.values.unit_of(node))
         if unit is None or node.name == unit.self_name:
             return []
-        found = reaching(unit, node.name, node) if unit is first else unit.bindings[node.name]
         return [(binding, unit) for binding in found]
 
     def _attributes(self, node: nodes.Attribute) -> list[tuple[Binding, Unit]]:
@@ -258,10 +254,7 @@ class Drawing:
         for unit in self.facts.graph.targets_of(call):
             if unit.is_generator or unit.name == "__init__":
                 return []
-            for one in unit.returns:
-                value = one.value if isinstance(one, nodes.Return) else one
-                if value is not None:
-                    found.append((unit, value))
+            found.extend((unit, value) for value in unit.returned)
         return found
 
 

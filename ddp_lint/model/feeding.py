@@ -130,9 +130,7 @@ class Feeding:
     def _returned(self, unit: Unit) -> _Used:
         known = self._used.get(id(unit))
         if known is None:
-            values = [s.value if isinstance(s, nodes.Return) else s for s in unit.returns]
-            found = self._closed(unit, [v for v in values if v is not None])
-            known = self._used[id(unit)] = found
+            known = self._used[id(unit)] = self._closed(unit, unit.returned)
         return known
 
     def _closed(self, unit: Unit, todo: list[Node], stops: frozenset[str] = _DETACHING) -> _Used:

@@ -255,6 +255,20 @@ def _iter_of(binding: Binding) -> Node:
     return binding.value if binding.value is not None else binding.node
 
 
+def bindings_for(
+    name: nodes.Name | nodes.AssignName, unit: Unit
+) -> tuple[list[Binding], Unit | None]:
+    """What a name in ``unit`` may be bound to at its place, and the unit that binds it: its own,
+    or the nearest one around."""
+    at: Unit | None = unit
+    while at is not None:
+        if name.name in at.bindings:
+            found = reaching(at, name.name, name) if at is unit else at.bindings[name.name]
+            return found, at
+        at = at.outer
+    return [], None
+
+
 def parts_of(test: Node, holds: bool) -> Iterator[tuple[Node, bool]]:
     """The tests that all have to come out as said for ``test`` to come out as ``holds``."""
     if isinstance(test, nodes.BoolOp) and (test.op == "and") is holds:

@@ -14,7 +14,7 @@ from astroid import nodes
 
 from ddp_lint.model.calls import REMOTE_CALLS, CallGraph
 from ddp_lint.model.modules import Class, Unit
-from ddp_lint.model.origins import Expression, Origins
+from ddp_lint.model.origins import Origins, is_none
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.tree import Node, dotted, elements
 
@@ -133,14 +133,7 @@ def _receiver(frame: Frame) -> Written | None:
 def origins_in(graph: CallGraph, node: Node, frame: Frame) -> Origins:
     """The origins of an expression on this way of calls, without a plain ``None``."""
     found = graph.origins(resolve(node, frame).node)
-    telling = frozenset(
-        o
-        for o in found
-        if not (
-            isinstance(o, Expression) and isinstance(o.node, nodes.Const) and o.node.value is None
-        )
-    )
-    return telling or found
+    return frozenset(origin for origin in found if not is_none(origin)) or found
 
 
 def key(node: Node, frame: Frame) -> str:

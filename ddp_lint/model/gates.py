@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from astroid import nodes
 
 from ddp_lint.model.counters import asks_for_the_step, bound, stores
-from ddp_lint.model.flow import reaching
+from ddp_lint.model.flow import bindings_for
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.steps import StepLoop
 from ddp_lint.model.tree import Node, ancestors, dotted, is_within, statement, walk
@@ -67,10 +67,8 @@ def _is_gate(facts: Facts, test: Node, loop: StepLoop | None, depth: int) -> boo
             if dotted(node.func).rpartition(".")[2] in _GATE_ATTRIBUTES:
                 return True
             for unit in facts.graph.targets_of(node):
-                for ending in unit.returns:
-                    value = ending.value if isinstance(ending, nodes.Return) else ending
-                    if value is not None and _is_gate(facts, value, None, depth + 1):
-                        return True
+                if any(_is_gate(facts, value, None, depth + 1) for value in unit.returned):
+                    return True
         elif isinstance(node, nodes.Compare):
             if loop is not None and asks_for_the_step(facts, node, loop):
                 return True
@@ -138,15 +136,9 @@ def _only_identity(name: nodes.Name) -> bool:
 
 
 def _bindings(facts: Facts, node: Node) -> list[Binding]:
-    if isinstance(node, nodes.Name):
-        unit = facts.values.unit_of(node)
-        first = unit
-        at: Unit | None = unit
-        while at is not None:
-            if node.name in at.bindings:
-                return reaching(at, node.name, node) if at is first else at.bindings[node.name]
-            at = at.outer
-    return []
+    if not isinstance(node, nodes.Name):
+        return []
+    return bindings_for(node, facts.values.unit_of(node))[0]
 
 
 def is_switch(facts: Facts, test: Node, holds: bool = True) -> bool:

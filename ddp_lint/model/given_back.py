@@ -12,7 +12,7 @@ from astroid import nodes
 from ddp_lint.model.contents import Where, joined
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.origins import Expression
+from ddp_lint.model.origins import is_none
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.tree import Node, elements, walk
 
@@ -29,7 +29,7 @@ class GivenBack:
 
     def by(self, unit: Unit, call: nodes.Call) -> Where:
         """What ``unit`` gives to ``call``."""
-        return joined([self._of(value, unit, call) for value in _returned(unit)])
+        return joined([self._of(value, unit, call) for value in unit.returned])
 
     def part(self, value: Node, path: tuple[int | str, ...]) -> Where:
         """A part of ``value``: of a tuple, also of one that a function of the project returns."""
@@ -42,7 +42,7 @@ class GivenBack:
             found = [
                 self._of(_at(given, index), unit, value)
                 for unit in self.graph.targets_of(value)
-                for given in _returned(unit)
+                for given in unit.returned
             ]
             if found:
                 known = {where for where in found if where is not None}
@@ -54,7 +54,7 @@ class GivenBack:
         return isinstance(value, nodes.Call) and any(
             isinstance(name, nodes.Name) and _may_be_parameter(name, unit)
             for unit in self.graph.targets_of(value)
-            for given in _returned(unit)
+            for given in unit.returned
             for name in _alternatives(given)
         )
 
@@ -81,15 +81,7 @@ class GivenBack:
     def _is_none(self, node: Node | None) -> bool:
         """Whether this is None for all that is known: a default that nobody replaces."""
         origins = self.graph.origins(node)
-        return bool(origins) and all(
-            isinstance(o, Expression) and isinstance(o.node, nodes.Const) and o.node.value is None
-            for o in origins
-        )
-
-
-def _returned(unit: Unit) -> list[Node]:
-    values = [s.value if isinstance(s, nodes.Return) else s for s in unit.returns]
-    return [value for value in values if value is not None]
+        return bool(origins) and all(map(is_none, origins))
 
 
 def _at(value: Node, index: int) -> Node:

@@ -23,6 +23,7 @@ from ddp_lint.model.origins import (
     Param,
     Result,
     Unknown,
+    is_none,
 )
 from ddp_lint.model.torch_api import ROLES
 from ddp_lint.model.tree import Node, ancestors, source
@@ -271,10 +272,7 @@ class Loading:
 
     def is_none(self, node: Node, context: Context = ()) -> bool:
         origins = self.calls.origins(node, context)
-        return bool(origins) and all(
-            isinstance(o, Expression) and isinstance(o.node, nodes.Const) and o.node.value is None
-            for o in origins
-        )
+        return bool(origins) and all(map(is_none, origins))
 
 
 def name_of(call: nodes.Call) -> str:

@@ -19,6 +19,7 @@ from ddp_lint.sources import SourceFile
 #: What a unit is the code of.
 Code: TypeAlias = nodes.Module | nodes.FunctionDef | nodes.Lambda
 FUNCTIONS = (nodes.FunctionDef, nodes.Lambda)
+_CACHING = frozenset({"lru_cache", "cache", "cached_property", "memoize", "cached"})
 
 
 @dataclass(eq=False, repr=False)
@@ -78,6 +79,12 @@ class Unit:
         return [self.node.body] if isinstance(self.node, nodes.Lambda) else self.node.body
 
     @property
+    def returned(self) -> list[Node]:
+        """The values that it gives back; a bare ``return`` gives none."""
+        values = [at.value if isinstance(at, nodes.Return) else at for at in self.returns]
+        return [value for value in values if value is not None]
+
+    @property
     def arguments(self) -> nodes.Arguments:
         """The parameters as they are written; a module has none."""
         assert not isinstance(self.node, nodes.Module)
@@ -120,6 +127,11 @@ class Unit:
             func = decorator.func if isinstance(decorator, nodes.Call) else decorator
             names.append(getattr(func, "attrname", getattr(func, "name", "")))
         return names
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether a decorator keeps what it gave: a call need not run it."""
+        return not _CACHING.isdisjoint(self.decorator_names)
 
     @property
     def self_name(self) -> str | None:

@@ -167,6 +167,15 @@ class Unknown(_Hashed):
     node: Node
 
 
+def is_none(origin: Origin) -> bool:
+    """Whether it is a ``None`` that stands in the text."""
+    return (
+        isinstance(origin, Expression)
+        and isinstance(origin.node, nodes.Const)
+        and origin.node.value is None
+    )
+
+
 def inner(origin: Origin) -> Iterator[Origin]:
     """``origin`` and what it is made from, outermost first."""
     at: Origin | None = origin

@@ -140,10 +140,8 @@ class Paths:
         if any(self.may_differ(one, depth + 1) for one in inside):
             return True
         for unit in self.facts.graph.targets_of(node):
-            for statement in unit.returns:
-                value = statement.value if isinstance(statement, nodes.Return) else statement
-                if value is not None and self.may_differ(value, depth + 1):
-                    return True
+            if any(self.may_differ(value, depth + 1) for value in unit.returned):
+                return True
         return False
 
 

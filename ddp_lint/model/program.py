@@ -172,7 +172,7 @@ class Program:
     @cached_property
     def is_distributed(self) -> bool:
         """Whether the program certainly runs as several processes."""
-        return several.makes_several(self.facts) is not None
+        return self.facts.once(several.makes_several) is not None
 
     @cached_property
     def saves(self) -> tuple[saves.Save, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ddp_lint.model.calls import CallGraph, Site
-from ddp_lint.model.flow import Condition, conditions, parts_of, reaching
+from ddp_lint.model.flow import Condition, bindings_for, conditions, parts_of
 from ddp_lint.model.guards import RANKS, Audience, Guards, Rank, Truth
 from ddp_lint.model.launching import Start
 from ddp_lint.model.modules import Binding, Unit
@@ -154,18 +154,9 @@ class Ranks:
 
     def _bindings(self, node: nodes.Name | nodes.Attribute) -> Iterator[tuple[Binding, Unit]]:
         if isinstance(node, nodes.Name):
-            first = self.graph.values.unit_of(node)
-            unit: Unit | None = first
-            while unit is not None:
-                if node.name in unit.bindings:
-                    found = (
-                        reaching(unit, node.name, node)
-                        if unit is first
-                        else unit.bindings[node.name]
-                    )
-                    yield from ((binding, unit) for binding in found)
-                    return
-                unit = unit.outer
+            found, unit = bindings_for(node, self.graph.values.unit_of(node))
+            if unit is not None:
+                yield from ((binding, unit) for binding in found)
         else:
             for origin in self.graph.origins(node):
                 if isinstance(origin, Expression) and origin.node is not node:

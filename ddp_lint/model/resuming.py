@@ -262,10 +262,8 @@ def _collect(
             if not entered:
                 found.complete = False
             for target in entered:
-                for statement in target.returns:
-                    given = statement.value if isinstance(statement, nodes.Return) else statement
-                    if given is not None:
-                        _collect(facts, given, target, found, seen, depth + 1)
+                for given in target.returned:
+                    _collect(facts, given, target, found, seen, depth + 1)
         case nodes.Name():
             _collect_name(facts, node, unit, found, seen, depth)
         case _:

@@ -93,7 +93,7 @@ class Save(Place):
             and who.by(FAR) is False
             and not self._differs_for_certain
             and not self.on_node_disk
-            and not has_one_node(self.facts)
+            and not self.facts.once(has_one_node)
         )
 
     @property

@@ -46,7 +46,7 @@ def makes_several(facts: Facts) -> Node | None:
 def is_single(facts: Facts) -> bool:
     """Whether the program is a script that makes no ranks, nor calls what might make some."""
     return (
-        makes_several(facts) is None
+        facts.once(makes_several) is None
         and all(root.is_script for root in facts.graph.roots)
         and not facts.once(_may_make_group)
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Expression, Item, Made, Member
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening, StepLoop
+from ddp_lint.model.testing import is_test_file
 from ddp_lint.model.torch_api import EMPTY_CACHE
 from ddp_lint.model.tree import (
     Node,
@@ -32,7 +32,6 @@ from ddp_lint.model.tree import (
 from ddp_lint.model.updates import updates_parameters
 from ddp_lint.model.uses import acts, is_received, sized_by
 
-_TEST_FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
 #: Fewer steps than that are no training.
 _BRIEF = 50
 _READS = frozenset({"item", "cpu", "tolist", "numpy"})
@@ -83,7 +82,7 @@ class StepSpot(Spot):
     @property
     def in_a_test(self) -> bool:
         """The loop is one of a unit test: it may wait as long as it likes."""
-        return _TEST_FILE.search(self.loop.unit.module.key) is not None
+        return is_test_file(self.loop.unit.module)
 
     @property
     def switched_on(self) -> bool:

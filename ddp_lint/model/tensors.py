@@ -14,7 +14,7 @@ from ddp_lint.model.backpropagated import TO_HOST, Backpropagated, says_output
 from ddp_lint.model.calls import CallGraph
 from ddp_lint.model.collected import Collected, starts_empty
 from ddp_lint.model.contents import LOOKS_UP, Contents, Where, any_of, joined
-from ddp_lint.model.flow import reaching
+from ddp_lint.model.flow import bindings_for
 from ddp_lint.model.given_back import GivenBack
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import (
@@ -396,13 +396,9 @@ class Tensors:
         return self.where(node.value)
 
     def _name(self, node: nodes.Name | nodes.AssignName) -> Where:
-        unit: Unit | None = self.graph.values.unit_of(node)
-        first = unit
-        while unit is not None and node.name not in unit.bindings:
-            unit = unit.outer
+        bindings, unit = bindings_for(node, self.graph.values.unit_of(node))
         if unit is None:
             return None
-        bindings = reaching(unit, node.name, node) if unit is first else unit.bindings[node.name]
         # None says nothing of what there is on the other ways.
         bindings = [b for b in bindings if not _is_none(b)] or bindings
         found = [self.of_binding(binding, unit) for binding in bindings]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.modules import Unit
+from ddp_lint.model.modules import Module, Unit
 
 #: Where test runners look.
 _FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
@@ -19,4 +19,8 @@ def is_of_tests(facts: Facts, unit: Unit) -> bool:
 
 
 def _is_test(unit: Unit) -> bool:
-    return unit.name.startswith("test_") or _FILE.search(unit.module.key) is not None
+    return unit.name.startswith("test_") or is_test_file(unit.module)
+
+
+def is_test_file(module: Module) -> bool:
+    return _FILE.search(module.key) is not None

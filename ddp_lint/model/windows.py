@@ -144,9 +144,8 @@ class Gates:
         if name in _ANSWERS:
             return (None,)
         for unit in self.facts.graph.targets_of(call):
-            for statement in unit.returns:
-                value = statement.value if isinstance(statement, nodes.Return) else statement
-                if value is not None and _is_decision(value):
+            for value in unit.returned:
+                if _is_decision(value):
                     found = self._search(value, Frame(unit), loop, depth + 1)
                     if found is not None:
                         return found

@@ -14,7 +14,15 @@ from astroid import nodes
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import arm_of, conditions, parts_of, reaching
 from ddp_lint.model.modules import Binding, Unit
-from ddp_lint.model.origins import Expression, Instance, Item, Made, Member, Origin, Result
+from ddp_lint.model.origins import (
+    Instance,
+    Item,
+    Made,
+    Member,
+    Origin,
+    Result,
+    is_none,
+)
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.several import never_runs
 from ddp_lint.model.torch_api import ROLES
@@ -57,16 +65,8 @@ def wrappings(facts: Facts, node: Node | None, kinds: frozenset[str]) -> list[Or
 
 def is_certain(facts: Facts, node: Node, kinds: frozenset[str]) -> bool:
     """Whether the value is wrapped on every way."""
-    origins = [o for o in facts.origins(node) if not _is_none(o)]
+    origins = [o for o in facts.origins(node) if not is_none(o)]
     return bool(origins) and all(kind(facts, origin) in kinds for origin in origins)
-
-
-def _is_none(origin: Origin) -> bool:
-    return (
-        isinstance(origin, Expression)
-        and isinstance(origin.node, nodes.Const)
-        and origin.node.value is None
-    )
 
 
 def is_wrapper(facts: Facts, node: Node, kinds: frozenset[str]) -> bool:
@@ -149,8 +149,7 @@ def _returned(facts: Facts, call: nodes.Call, depth: int, seen: set[int]) -> Nod
     for unit in facts.graph.targets_of(call):
         if not unit.is_function or unit.name == "__init__":
             continue
-        for statement in unit.returns:
-            value = statement.value if isinstance(statement, nodes.Return) else statement
+        for value in unit.returned:
             found = _inner_of(facts, value, depth + 1, seen)
             if found is not None:
                 return _as_passed(facts, found, unit, call)

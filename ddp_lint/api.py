@@ -17,10 +17,7 @@ from ddp_lint.report import Run
 from ddp_lint.rule import Rule
 from ddp_lint.settings import Configurations, FailOn, Names, Settings, check_codes
 from ddp_lint.sources import Project, SourceFile, Words
-from ddp_lint.syntax import SyntaxCheck, check_syntax
-
-#: Below that many files a second process costs more than it brings.
-_WORTH_A_PROCESS = 400
+from ddp_lint.syntax import WORTH_A_PROCESS, SyntaxCheck, check_syntax
 
 
 @dataclass(frozen=True)
@@ -246,7 +243,7 @@ def _unusable(found: Found) -> tuple[Problem, ...]:
 def _analyse_all(linter: Linter, projects: Sequence[Project]) -> Iterable[Outcome]:
     rules = [[rule.code for rule in linter.rules_for(project)] for project in projects]
     files = sum(len(project.files) for project in projects)
-    jobs = linter.options.jobs or (os.cpu_count() if files >= _WORTH_A_PROCESS else None) or 1
+    jobs = linter.options.jobs or (os.cpu_count() if files >= WORTH_A_PROCESS else None) or 1
     if len(projects) == 1:
         return [_analyse(projects[0], rules[0], jobs)]
     jobs = min(jobs, len(projects))

@@ -18,7 +18,7 @@ from ddp_lint.model.tree import Unparsable, parse
 from ddp_lint.sources import SourceFile, Unreadable
 
 #: With fewer files a process costs more than it brings.
-_WORTH_A_PROCESS = 100
+WORTH_A_PROCESS = 100
 
 
 class SyntaxCheck:
@@ -27,7 +27,7 @@ class SyntaxCheck:
     def __init__(self, files: Sequence[SourceFile]) -> None:
         self._files = files
         self._answer: tuple[int, int] | None = None
-        if len(files) >= _WORTH_A_PROCESS and hasattr(os, "fork") and (os.cpu_count() or 1) > 1:
+        if len(files) >= WORTH_A_PROCESS and hasattr(os, "fork") and (os.cpu_count() or 1) > 1:
             self._answer = _in_another_process(files)
 
     def problems(self) -> list[Problem]:

@@ -13,7 +13,8 @@ from ddp_lint.model.flow import with_items
 from ddp_lint.model.frames import Frame
 from ddp_lint.model.gradients import Training, Update, UpdateSpot, Window
 from ddp_lint.model.origins import Made
-from ddp_lint.model.tree import Node, source, walk
+from ddp_lint.model.steps import Happening
+from ddp_lint.model.tree import Node, ancestors, source, walk
 from ddp_lint.model.ways import Event, Way
 
 #: Methods of optimizers that those of other optimizers hand on.
@@ -147,10 +148,13 @@ _AS_IT_IS = frozenset({"data", "detach", "clone", "float", "double", "half", "bf
 def cleared_within(training: Training) -> Iterator[WindowSpot]:
     """Gradients that are cleared at each micro-batch, while the step waits."""
     for update in training.updates:
-        if update.windows and any(_keeps_gradients(h.node) for h in update.happenings):
-            continue  # added up elsewhere
+        if not update.windows:
+            continue
+        kept = [h for h in update.happenings if _keeps_gradients(h.node)]
         seen: set[Node] = set()
         for window in update.windows:
+            if any(_at_each_micro_batch(h, window) for h in kept):
+                continue  # added up elsewhere
             for event in window.within("clear"):
                 node = _asked_for(event)
                 if node in seen or event.move.how == "prepared":
@@ -181,6 +185,19 @@ def _cleared_for(training: Training, window: Window, event: Event) -> Event | No
         if training.owners.holds(target, step.frame, event.move.target, event.frame) is not False:
             return step
     return None
+
+
+def _at_each_micro_batch(happening: Happening, window: Window) -> bool:
+    """Not at the end of the window: a clip there gathers gradients too, to measure them."""
+    path = [happening.node, *(call for call, _ in happening.chain)]
+    if window.loop is not None:
+        return any(parent is window.loop for node in path for _, parent in ancestors(node))
+    gate = window.gate
+    return gate is None or not any(
+        isinstance(parent, nodes.If) and child is not parent.test and gate.test in walk(parent.test)
+        for node in path
+        for child, parent in ancestors(node)
+    )
 
 
 def _keeps_gradients(node: Node) -> bool:

@@ -1,4 +1,13 @@
+import torch
 from torch import nn
+
+
+def clip(parameters, limit):
+    """Gathers gradients to measure them, once per window: nothing is kept from a micro-batch."""
+    gradients = []
+    for parameter in parameters:
+        gradients.append(parameter.grad)
+    torch._foreach_mul_(gradients, limit / torch.nn.utils.get_total_norm(gradients))
 
 
 class Actor:
@@ -14,6 +23,7 @@ class Actor:
         loss.backward()
 
     def optimizer_step(self):
+        clip(self.model.parameters(), 1.0)
         self.optimizer.step()
 
 

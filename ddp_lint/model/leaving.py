@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from astroid import nodes
@@ -93,8 +94,8 @@ def _of_loop(facts: Facts, loop: StepLoop) -> Iterator[LocalExit]:
     sent = [(i, h) for i, h in enumerate(happenings) if _is_sent(facts, h)]
     if not sent:
         return
-    synced = _is_synced(facts, loop)
-    sent = [(i, h) for i, h in sent if _joins_ranks(facts, loop, h, synced=synced)]
+    joining = _Joining(facts, loop)
+    sent = [(i, h) for i, h in sent if joining.waits(h)]
     for index, happening in exits if sent else ():
         if isinstance(happening.node, nodes.Assert | nodes.Raise) and is_of_tests(
             facts, happening.unit
@@ -161,20 +162,33 @@ def _is_left_by(loop: StepLoop, test: Node) -> bool:
     )
 
 
-def _joins_ranks(facts: Facts, loop: StepLoop, happening: Happening, *, synced: bool) -> bool:
-    """Whether ranks wait for each other in what is sent: not in the backward of models that
-    nothing wraps, or around a wrapper."""
-    if not facts.steps.is_backward(happening.call):
-        return True
-    if not synced:
-        return False
-    feeding = facts.once(Feeding)
-    makers = {
-        _maker(facts, made)
-        for made in loop.calls
-        if _maker(facts, made) and id(happening.node) in feeding.backwards(made)
-    }
-    return makers != {"plain"}
+class _Joining:
+    """In which sends of one loop ranks wait for each other."""
+
+    def __init__(self, facts: Facts, loop: StepLoop) -> None:
+        self.facts = facts
+        self.loop = loop
+
+    def waits(self, happening: Happening) -> bool:
+        """Not in the backward of models that nothing wraps, or around a wrapper."""
+        if not self.facts.steps.is_backward(happening.call):
+            return True
+        return self._is_synced and self._makers.get(id(happening.node)) != {"plain"}
+
+    @cached_property
+    def _is_synced(self) -> bool:
+        return _is_synced(self.facts, self.loop)
+
+    @cached_property
+    def _makers(self) -> dict[int, set[str]]:
+        """The kinds of models whose values go into each backward call, by its identity."""
+        feeding = self.facts.once(Feeding)
+        found: dict[int, set[str]] = {}
+        for made in self.loop.calls:
+            maker = _maker(self.facts, made)
+            for backward in feeding.backwards(made) if maker else ():
+                found.setdefault(backward, set()).add(maker)
+        return found
 
 
 def _maker(facts: Facts, happening: Happening) -> Literal["wrapped", "plain", "unknown", ""]:

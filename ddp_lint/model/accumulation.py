@@ -192,9 +192,10 @@ def _at_each_micro_batch(happening: Happening, window: Window) -> bool:
     path = [happening.node, *(call for call, _ in happening.chain)]
     if window.loop is not None:
         return any(parent is window.loop for node in path for _, parent in ancestors(node))
-    gate = window.gate
-    return gate is None or not any(
-        isinstance(parent, nodes.If) and child is not parent.test and gate.test in walk(parent.test)
+    return window.gate is None or not any(
+        isinstance(parent, nodes.If)
+        and child is not parent.test
+        and window.gate.test in walk(parent.test)
         for node in path
         for child, parent in ancestors(node)
     )

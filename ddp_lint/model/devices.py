@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -188,12 +188,20 @@ def _global_rank(facts: Facts, node: Node, depth: int) -> Node | None:
     if depth > _DEEPEST or isinstance(node, nodes.BinOp):
         return None
     origins = facts.origins(node)
-    found = [_of_origin(facts, origin, depth) for origin in origins]
-    if not found and isinstance(node, nodes.Attribute):
-        return None
-    if isinstance(node, nodes.Attribute) and None in found:
+    found = _all_known(_of_origin(facts, origin, depth) for origin in origins)
+    if found is None and origins and isinstance(node, nodes.Attribute):
         return _stored(facts, node, depth)
-    return found[0] if found and None not in found else None
+    return found
+
+
+def _all_known(found: Iterable[Node | None]) -> Node | None:
+    """The first of them, where there is one and none is unknown; none is asked for after that."""
+    first: Node | None = None
+    for one in found:
+        if one is None:
+            return None
+        first = one if first is None else first
+    return first
 
 
 def _of_origin(facts: Facts, origin: Origin, depth: int) -> Node | None:
@@ -236,11 +244,10 @@ def _stored(facts: Facts, node: nodes.Attribute, depth: int) -> Node | None:
         for _, _, binding in module.attribute_stores.get(node.attrname, ())
         if not (isinstance(binding.value, nodes.Const) and binding.value.value is None)
     ]
-    found = [
+    return _all_known(
         _global_rank(facts, b.value, depth + 1) if b.value is not None and not b.path else None
         for b in stores
-    ]
-    return found[0] if found and None not in found else None
+    )
 
 
 def _is_open(origin: Origin) -> bool:

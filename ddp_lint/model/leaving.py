@@ -236,7 +236,7 @@ def _is_synced(facts: Facts, loop: StepLoop) -> bool:
         plain = plain or (
             not happening.chain and any(facts.roles.role(o) in _PLAIN for o in origins)
         )
-    return not plain and _wraps_somewhere(facts)
+    return not plain and facts.once(_wraps_somewhere)
 
 
 def _wraps_somewhere(facts: Facts) -> bool:

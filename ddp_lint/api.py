@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -252,12 +253,20 @@ def _analyse_all(linter: Linter, projects: Sequence[Project]) -> Iterable[Outcom
 
         with ProcessPoolExecutor(jobs) as pool:
             return list(pool.map(_analyse, projects, rules))
-    return map(_analyse, projects, rules)
+    return _one_after_another(projects, rules)
 
 
 def _analyse(project: Project, codes: Collection[str], jobs: int = 1) -> Outcome:
     known = all_rules()
     return analyse(project, [known[code] for code in codes], jobs=jobs)
+
+
+def _one_after_another(
+    projects: Sequence[Project], rules: Sequence[Collection[str]]
+) -> Iterator[Outcome]:
+    for project, codes in zip(projects, rules, strict=True):
+        yield _analyse(project, codes)
+        gc.collect()  # also where nothing else collects: models must not add up
 
 
 def _named(projects: Iterable[Project], findings: Iterable[Finding]) -> dict[str, SourceFile]:

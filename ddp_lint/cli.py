@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,19 @@ ddp-lint finds mistakes in PyTorch training programs. To begin, type one of
   ddp-lint explain DDP201   say why one of them matters, and the way out
   ddp-lint --help           everything else
 """
+
+
+def command() -> int:
+    """``main`` in a process of its own, which ends with it.
+
+    Its memory goes back as a whole then: to take the model apart first, object by object, costs
+    a tenth of the run.
+    """
+    gc.disable()
+    try:
+        return main()
+    finally:
+        gc.freeze()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

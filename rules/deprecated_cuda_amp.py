@@ -48,9 +48,14 @@ for images, labels in loader:
     scaler.update()
 ```
 
-Cannot see: the oldest PyTorch that a project supports. An import that is only the way out when
-the new name is missing is left alone, and so is a program that imports `torch._six`, which needs
-an older PyTorch.
+A project whose requirements end before the PyTorch that has the new name (`torch==1.7.0` in
+requirements*.txt, environment*.yml, setup.py, setup.cfg or pyproject.toml, next to the file or
+above it) is left alone.  One that begins before it (`torch>=1.7`) gets no fix: whoever installs
+it today has the warning, and whoever has 1.7 needs the old name.
+
+Cannot see: the oldest PyTorch that a project supports, where it does not say so. An import that
+is only the way out when the new name is missing is left alone, and so is a program that imports
+`torch._six`, which needs an older PyTorch.
 
 References:
 
@@ -67,8 +72,13 @@ from ddp_lint.rule import Findings, rule
 def check(program: Program) -> Findings:
     for name in program.old_names:
         says = "is deprecated and warns" if len(name.names) == 1 else "are deprecated and warn"
+        older = (
+            f" (`{name.allowing_older}` allows older ones: choose by version, or raise it)"
+            if name.allowing_older
+            else ""
+        )
         yield name.finding(
             f"{name.old} {says} since PyTorch 2.4: use {name.new}, which PyTorch has since "
-            f"{name.since}",
+            f"{name.since}{older}",
             fix=name.fix,
         )

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from weakref import WeakKeyDictionary
 
 from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix
+from ddp_lint.model.codebase import raw_of
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import conditions
 from ddp_lint.model.modules import Module
 from ddp_lint.model.origins import Api
+from ddp_lint.model.requirements import Requirement, Version, torch_required
 from ddp_lint.model.tree import Node, ancestors, position, source, walk
 
 _NAMES = frozenset({"autocast", "GradScaler", "custom_fwd", "custom_bwd"})
@@ -26,7 +29,9 @@ _PACKAGES = {
     "torch.cpu.amp.grad_scaler": "cpu",
 }
 #: The first PyTorch that has a name in ``torch.amp``.
-_SINCE = {"autocast": "1.10", "GradScaler": "2.3", "custom_fwd": "2.4", "custom_bwd": "2.4"}
+_SINCE: dict[str, Version] = {
+    "autocast": (1, 10), "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)
+}  # fmt: skip
 #: Words of a test that asks for the version at hand: either arm is right with its own.
 _ASKING = ("hasattr", "version", "parse(", "is_torch", "torch_", "TORCH")
 
@@ -54,24 +59,53 @@ class OldName(Spot):
 
     @property
     def new(self) -> str:
-        return " and ".join(f"`torch.amp.{name}({self._given(name)}, ...)`" for name in self.names)
+        return " and ".join(f"`{self._renamed(name)}`" for name in self.names)
 
-    def _given(self, name: str) -> str:
-        device = f'"{self.device}"'
-        return f"device_type={device}" if name.startswith("custom") else device
+    def _renamed(self, name: str) -> str:
+        new, device = f"torch.amp.{name}", f'"{self.device}"'
+        if name.startswith("custom"):
+            return f"{new}(device_type={device}, ...)"
+        uses = self._uses_of(name)
+        if uses and all(map(_is_base, uses)):
+            return f"{new}, whose constructor takes {device} first"
+        if uses and not any(map(_is_called, uses)):
+            return f"functools.partial({new}, {device})"
+        return f"{new}({device}, ...)"
+
+    def _uses_of(self, name: str) -> list[Node]:
+        if not isinstance(self.node, nodes.ImportFrom):
+            return [self.node]
+        alias = next(alias or one for one, alias in self.node.names if one == name)
+        return [use for use in _uses(self.module, alias) if not _only_names_the_type(use)]
+
+    @property
+    def _since(self) -> Version:
+        return max(_SINCE[name] for name in self.names)
 
     @property
     def since(self) -> str:
         """The first PyTorch that has all of the new names."""
-        return max(
-            (_SINCE[name] for name in self.names),
-            key=lambda version: tuple(map(int, version.split("."))),
-        )
+        return ".".join(map(str, self._since))
+
+    @cached_property
+    def _required(self) -> tuple[Requirement, ...]:
+        return torch_required(self.facts.values.codebase.project, self.module)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the project asks for a PyTorch that has not the new names."""
+        return any(required.excludes(self._since) for required in self._required)
+
+    @property
+    def allowing_older(self) -> str | None:
+        """What the project says of PyTorch, where that lets in one without the new names."""
+        told = (one.text for one in self._required if one.allows_older(self._since))
+        return next(told, None)
 
     @property
     def fix(self) -> Fix | None:
         """Safe with every PyTorch that is in use: others would miss ``torch.amp.GradScaler``."""
-        if _is_tried(self.node):
+        if _is_tried(self.node) or self.allowing_older:
             return None
         if isinstance(self.node, nodes.ImportFrom):
             edits = _renamed_import(self.facts, self.module, self.node, self.device)
@@ -94,7 +128,9 @@ def old_names(facts: Facts) -> Iterator[OldName]:
         if module not in _KNOWN:
             _KNOWN[module] = tuple(_names_in(facts, module))
         for node, package, names in _KNOWN[module]:
-            yield OldName(facts, node, package, names, module)
+            found = OldName(facts, node, package, names, module)
+            if not found.is_kept and not _is_unused_import(facts, module, node):
+                yield found
 
 
 def _needs_old_torch(module: Module) -> bool:
@@ -112,11 +148,7 @@ def _names_in(facts: Facts, module: Module) -> Iterator[_Found]:
         return
     for node in walk(module.tree):
         if isinstance(node, nodes.ImportFrom) and node.modname in _PACKAGES:
-            named = tuple(
-                name
-                for name, alias in node.names
-                if name in _NAMES and not _is_only_a_type(module, alias or name)
-            )
+            named = tuple(name for name, _ in node.names if name in _NAMES)
             if named and not node.level and not _is_way_out(node):
                 yield node, node.modname, named
         elif isinstance(node, nodes.Attribute) and node.attrname in _NAMES:
@@ -126,10 +158,36 @@ def _names_in(facts: Facts, module: Module) -> Iterator[_Found]:
                 yield node, package, (name,)
 
 
-def _is_only_a_type(module: Module, name: str) -> bool:
-    """Whether an imported name is only written in annotations: nothing warns there."""
-    uses = [n for n in walk(module.tree) if isinstance(n, nodes.Name) and n.name == name]
-    return bool(uses) and all(map(_only_names_the_type, uses))
+def _is_unused_import(facts: Facts, module: Module, node: Node) -> bool:
+    """Whether nothing is done with what an import brings: nothing warns then, nor where a name
+    is only written in annotations."""
+    if not isinstance(node, nodes.ImportFrom):
+        return False
+    names = {alias or name for name, alias in node.names if name in _NAMES}
+    used = any(not _only_names_the_type(use) for name in names for use in _uses(module, name))
+    return not used and not _is_offered(module, names) and not _is_taken(facts, module, names)
+
+
+def _uses(module: Module, name: str) -> list[Node]:
+    return [n for n in walk(module.tree) if isinstance(n, nodes.Name) and n.name == name]
+
+
+def _is_offered(module: Module, names: set[str]) -> bool:
+    """Whether ``__all__`` lists one of the names."""
+    return any(
+        isinstance(part, nodes.Const) and part.value in names
+        for binding in module.body.bindings.get("__all__", ())
+        if binding.value is not None
+        for part in walk(binding.value)
+    )
+
+
+def _is_called(node: Node) -> bool:
+    return isinstance(node.parent, nodes.Call) and node.parent.func is node
+
+
+def _is_base(node: Node) -> bool:
+    return isinstance(node.parent, nodes.ClassDef) and node in node.parent.bases
 
 
 def _old_name(facts: Facts, node: nodes.Attribute) -> str:
@@ -258,11 +316,23 @@ def _renamed_import(
 
 def _is_imported_elsewhere(facts: Facts, module: Module, names: set[str]) -> bool:
     """Whether another file takes the names from this one, and calls them without a device."""
-    if "__all__" in module.body.bindings:
-        return True
-    return any(
-        found.member in names and facts.values.codebase.target(found, other.key) == module.key
-        for other in facts.modules
-        for found in other.imports.values()
-        if other is not module
-    )
+    return "__all__" in module.body.bindings or _is_taken(facts, module, names)
+
+
+def _is_taken(facts: Facts, module: Module, names: set[str]) -> bool:
+    """Whether another file of the project imports one of the names from this one."""
+    codebase = facts.values.codebase
+    words = [name.encode() for name in names]
+    for key, file in codebase.project.files.items():
+        if key == module.key or not any(word in raw_of(file) for word in words):
+            continue
+        other = codebase.module(key)
+        if other is not None and any(
+            codebase.target(found, key) == module.key
+            for found in [
+                *(one for one in other.imports.values() if one.member in names),
+                *(star for star in other.stars if any(_uses(other, name) for name in names)),
+            ]
+        ):
+            return True
+    return False

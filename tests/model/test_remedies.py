@@ -86,6 +86,22 @@ def test_old_names_of_one_import() -> None:
     assert message.endswith("which PyTorch has since 2.3")
 
 
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        ("region = cuda_amp.autocast", '`functools.partial(torch.amp.autocast, "cuda")`'),
+        ("region = cuda_amp.autocast()", '`torch.amp.autocast("cuda", ...)`'),
+        (
+            "class Mine(cuda_amp.GradScaler):\n    pass",
+            '`torch.amp.GradScaler, whose constructor takes "cuda" first`',
+        ),
+    ],
+)
+def test_an_old_name_as_it_is_used(use: str, says: str) -> None:
+    (message,) = messages("DDP211", f"import torch.cuda.amp as cuda_amp\n{use}\n")
+    assert says in message
+
+
 def test_the_training_loader_is_named() -> None:
     text = """
 def move(x):

@@ -15,7 +15,7 @@ from ddp_lint.model.frames import key
 from ddp_lint.model.guards import FIRST, PEER, RANKS
 from ddp_lint.model.mending import distributed_name, has_group
 from ddp_lint.model.modules import Unit
-from ddp_lint.model.paths import Paths, pieces
+from ddp_lint.model.paths import Paths, file_name, pieces
 from ddp_lint.model.processes import has_gpus, is_told_its_gpu
 from ddp_lint.model.saves import saves
 from ddp_lint.model.several import makes_several
@@ -29,6 +29,10 @@ _WAITING = frozenset(
      "prepare", "backward"}
 )  # fmt: skip
 
+
+#: What makes one file of a sharded checkpoint, with tensors that it allocates on the CPU.
+_GATHERING = frozenset({"torch.distributed.checkpoint.format_utils.dcp_to_torch_save"})
+_TARGET = "torch_save_path"
 
 #: What keeps numbers and no tensors, by what it is called.
 _WITHOUT_TENSORS = re.compile(r"sampler|sched|loader|dataset|\brng|counter", re.I)
@@ -61,6 +65,8 @@ class RestoringLoad(Load):
     @cached_property
     def is_of_the_cpu(self) -> bool:
         """Whether the program itself writes this file, or one of unknown name, from the CPU."""
+        if self._is_gathered:
+            return True
         for save in saves(self.facts):
             if save.path is None or self.path is None or save.value is None:
                 continue
@@ -71,6 +77,14 @@ class RestoringLoad(Load):
             if any(_is_on_cpu(piece) for piece in told):
                 return True
         return False
+
+    @property
+    def _is_gathered(self) -> bool:
+        """Whether nothing but what allocates on the CPU writes a file of this name."""
+        name = file_name(self.facts, self.path)
+        if name is None or name not in self.facts.once(_gathered):
+            return False
+        return all(file_name(self.facts, save.path) != name for save in saves(self.facts))
 
     @cached_property
     def ignored_parameter(self) -> str | None:
@@ -103,6 +117,16 @@ def _stored(unit: Unit, value: Node) -> Iterator[Node]:
 def _is_on_cpu(value: Node) -> bool:
     text = value.as_string()
     return ".cpu()" in text or "to('cpu')" in text or "offload_to_cpu=True" in text
+
+
+def _gathered(facts: Facts) -> frozenset[str]:
+    """The names of the files that the program puts together from a distributed checkpoint."""
+    found = (
+        file_name(facts, argument)
+        for call, _ in facts.calls_to(_GATHERING)
+        for argument in [*call.args[1:2], *(k.value for k in call.keywords if k.arg == _TARGET)]
+    )
+    return frozenset(name for name in found if name is not None)
 
 
 def restoring_loads(facts: Facts) -> Iterator[RestoringLoad]:

@@ -11,6 +11,7 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.guards import RANKS
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.options import options
+from ddp_lint.model.origins import Expression
 from ddp_lint.model.torch_api import RANK_CALLS, RANK_ENVIRONMENT
 from ddp_lint.model.tree import Node, dotted, walk
 from ddp_lint.model.wrappers import bindings_of
@@ -26,6 +27,9 @@ _NODE_DISKS = ("/tmp", "/dev/shm", "/scratch/local", "/local")
 _LOCAL = re.compile(r"local_?(out|dir|path|folder|root|ckpt|disk|cache|scratch)|scratch_dir", re.I)
 #: What the help of an option says of such a folder.
 _LOCAL_DISK = re.compile(r"local (storage|disk|drive|ssd|scratch|folder|dir)", re.I)
+#: What gives a path whose last part is that of its last argument.
+_PATHS = frozenset({"Path", "PurePath", "PosixPath", "str", "fspath", "abspath", "realpath",
+                    "expanduser", "join", "joinpath"})  # fmt: skip
 _DEEPEST = 8
 
 
@@ -187,6 +191,36 @@ def pieces(facts: Facts, node: Node | None, seen: set[int], depth: int) -> Itera
                     yield from pieces(facts, given, seen, depth + 1)
             elif not binding.path:
                 yield from pieces(facts, binding.value, seen, depth + 1)
+
+
+def file_name(facts: Facts, path: Node | None) -> str | None:
+    """The last part of a path, where it is written out: of ``Path(folder) / NAME`` the name."""
+    for _ in range(_DEEPEST):
+        match path:
+            case nodes.Const(value=str(text)):
+                return text.rpartition("/")[2] or None
+            case nodes.BinOp(op="/", right=right):
+                path = right
+            case nodes.JoinedStr(values=[_, *_, nodes.Const(value=str(text)) as last]) if (
+                "/" in text
+            ):
+                path = last
+            case nodes.Call(args=[*_, last]) if dotted(path.func).rpartition(".")[2] in _PATHS:
+                path = last
+            case nodes.Name():
+                path = _only_value(facts, path)
+            case _:
+                return None
+    return None
+
+
+def _only_value(facts: Facts, name: nodes.Name) -> Node | None:
+    """The one expression that a name has its value from, in its file or where it is imported."""
+    found = [binding for binding, _ in bindings_of(facts, name)]
+    if len(found) == 1 and not found[0].path:
+        return found[0].value
+    origins = facts.origins(name)
+    return next((o.node for o in origins if isinstance(o, Expression) and len(origins) == 1), None)
 
 
 def _is_callee(node: Node) -> bool:

@@ -8,7 +8,9 @@ launcher, a sampler and guards; hence a note.
 
 It is one where the model is trained.  Around a model that is only run there are no gradients to
 sum, a wrapper may be there for the names in a checkpoint alone, and with one device
-(`device_ids=[0]`) it calls the model as it is and copies nothing.
+(`device_ids=[0]`) it calls the model as it is and copies nothing.  Where the program wraps the
+same model in DistributedDataParallel too, it is what is left for a start without a launcher, and
+nothing is said.
 
 Bad:
 

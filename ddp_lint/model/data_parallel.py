@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from astroid import nodes
 
-from ddp_lint.model.facts import Spot
+from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.feeding import Feeding, frame_of, without_gradients
 from ddp_lint.model.frames import Frame, origins_in
 from ddp_lint.model.gradients import Training
@@ -18,6 +19,7 @@ from ddp_lint.model.roles import role_of_name
 from ddp_lint.model.steps import Happening
 from ddp_lint.model.torch_api import ROLES
 from ddp_lint.model.tree import Node, elements, source, walk
+from ddp_lint.model.wrappers import kind
 
 _DEEPEST = 3
 
@@ -28,23 +30,28 @@ class DataParallelCall(Spot):
 
     @property
     def model_text(self) -> str:
-        call = self.node
-        assert isinstance(call, nodes.Call)
-        given = [*call.args, *(k.value for k in call.keywords)]
-        return source(given[0]) if given else "the model"
+        assert isinstance(self.node, nodes.Call)
+        model = _model(self.node)
+        return source(model) if model is not None else "the model"
 
 
 def data_parallel_calls(training: Training) -> Iterator[DataParallelCall]:
     """Where models are wrapped for several GPUs, and trained so.
 
     Around a model that is only run, or whose checkpoint's names ask for a wrapper, there are no
-    gradients to gather; and on one GPU it copies nothing.
+    gradients to gather; and on one GPU it copies nothing.  Where the same model is wrapped for
+    several processes too, this is what is left where nobody starts them.
     """
     facts, use = training.facts, _Use(training)
     for call, unit in facts.calls:
         if any(ROLES.get(name) == "dp" for name in facts.names(call)):
             made = next((o for o in facts.values.of(call) if isinstance(o, Made)), None)
-            if made is not None and not _has_one_device(call) and use.trains(made, unit):
+            if (
+                made is not None
+                and not _has_one_device(call)
+                and use.trains(made, unit)
+                and not _has_processes_too(facts, made)
+            ):
                 yield DataParallelCall(facts, call)
 
 
@@ -57,6 +64,35 @@ def _has_one_device(call: nodes.Call) -> bool:
         and not isinstance(elements(one)[0], nodes.Starred)
         for one in given
     )
+
+
+def _model(call: nodes.Call) -> Node | None:
+    """What a wrapper is made around."""
+    named = [k.value for k in call.keywords if k.arg == "module"]
+    return next(iter([*call.args[:1], *named]), None)
+
+
+def _has_processes_too(facts: Facts, made: Made) -> bool:
+    """Whether a function that has a model wrapped so has the same one wrapped in
+    DistributedDataParallel as well."""
+    given = facts.once(_given)
+    return any(model in given["ddp"] for model in given[made])
+
+
+def _given(facts: Facts) -> dict[Origin | str, set[tuple[str, int]]]:
+    """By the wrapper that a call gives, itself or what it calls, the models that are handed to it,
+    as they are written and in which unit; those of DistributedDataParallel, and of classes that
+    are one, under "ddp"."""
+    found: dict[Origin | str, set[tuple[str, int]]] = defaultdict(set)
+    for call, unit in facts.calls:
+        model = _model(call)
+        if model is None:
+            continue
+        for origin in facts.origins(call):
+            of = kind(facts, origin)
+            if of in ("ddp", "dp"):
+                found["ddp" if of == "ddp" else origin].add((model.as_string(), id(unit)))
+    return found
 
 
 class _Use:

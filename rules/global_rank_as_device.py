@@ -52,7 +52,8 @@ dist.destroy_process_group()
 ```
 
 Cannot see: whether the job will ever run on more than one node.  The index that `mp.spawn` hands
-to its function counts the processes of one node and is taken for what it is.
+to its function counts the processes of one node and is taken for what it is.  What only tests
+call is left alone: a runner starts their few ranks on one machine.
 
 References:
 

@@ -25,6 +25,7 @@ from ddp_lint.model.origins import (
 from ddp_lint.model.processes import has_one_node, is_told_its_gpu
 from ddp_lint.model.several import is_alone
 from ddp_lint.model.story import Event, Story
+from ddp_lint.model.testing import is_started_by_a_runner
 from ddp_lint.model.torch_api import BARRIERS, COLLECTIVES, INIT_GROUP, ROLES, SET_DEVICE
 from ddp_lint.model.tree import Node, dotted, elements, follows, position, source, walk
 
@@ -98,10 +99,10 @@ def ranks_as_devices(facts: Facts) -> Iterator[RankAsDevice]:
     if facts.once(has_one_node):
         return
     found: dict[int, list[tuple[nodes.Call, Node, Node]]] = {}
-    for call, _ in facts.calls:
+    for call, unit in facts.calls:
         for sink in _sinks(facts, call):
             origin = _global_rank(facts, sink, 0)
-            if origin is not None:
+            if origin is not None and not is_started_by_a_runner(facts, unit):
                 found.setdefault(id(origin), []).append((call, sink, origin))
     for uses in found.values():
         ordered = sorted(uses, key=lambda use: _order(facts, use[0]))

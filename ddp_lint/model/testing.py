@@ -18,6 +18,17 @@ def is_of_tests(facts: Facts, unit: Unit) -> bool:
     return bool(tests) and all(tests)
 
 
+def is_started_by_a_runner(facts: Facts, unit: Unit) -> bool:
+    """Whether only a test runner comes to ``unit``, by test functions and what it makes for them:
+    on one machine, with the ranks that the test asks for.
+
+    A script is started by people, also where its name begins like a test's.
+    """
+    starts = facts.ranks.starts(unit)
+    found = [at for at in facts.units if id(at) in starts]
+    return bool(found) and all(at.is_function and _is_test(at) for at in found)
+
+
 def _is_test(unit: Unit) -> bool:
     return unit.name.startswith("test_") or is_test_file(unit.module)
 

@@ -48,10 +48,11 @@ for images, labels in loader:
     scaler.update()
 ```
 
-A project whose requirements end before the PyTorch that has the new name (`torch==1.7.0` in
-requirements*.txt, environment*.yml, setup.py, setup.cfg or pyproject.toml, next to the file or
-above it) is left alone.  One that begins before it (`torch>=1.7`) gets no fix: whoever installs
-it today has the warning, and whoever has 1.7 needs the old name.
+A project whose requirements end before PyTorch 2.4 (`torch==1.7.0` in requirements*.txt,
+environment*.yml, setup.py, setup.cfg or pyproject.toml, next to the file or above it) is left
+alone: nothing warns there, and the new names may be missing.  One that begins before the new name
+(`torch>=1.7`) gets no fix: whoever installs it today has the warning, and whoever has 1.7 needs
+the old name.
 
 Cannot see: the oldest PyTorch that a project supports, where it does not say so. An import that
 is only the way out when the new name is missing is left alone, and so is a program that imports

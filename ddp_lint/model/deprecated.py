@@ -32,6 +32,8 @@ _PACKAGES = {
 _SINCE: dict[str, Version] = {
     "autocast": (1, 10), "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)
 }  # fmt: skip
+#: The first PyTorch in which the old names warn.
+_WARNING: Version = (2, 4)
 #: Words of a test that asks for the version at hand: either arm is right with its own.
 _ASKING = ("hasattr", "version", "parse(", "is_torch", "torch_", "TORCH")
 
@@ -93,8 +95,8 @@ class OldName(Spot):
 
     @property
     def is_kept(self) -> bool:
-        """Whether the project asks for a PyTorch that has not the new names."""
-        return any(required.excludes(self._since) for required in self._required)
+        """Whether the project asks for a PyTorch in which nothing warns yet."""
+        return any(required.excludes(_WARNING) for required in self._required)
 
     @property
     def allowing_older(self) -> str | None:

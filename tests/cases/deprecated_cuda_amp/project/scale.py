@@ -1,4 +1,4 @@
-"""An upper bound, too, below what has the new name."""
+"""An upper bound, too, below what warns."""
 
 import torch
 
@@ -8,5 +8,5 @@ def make_scaler():
 
 
 def compute(model, images):
-    with torch.cuda.amp.autocast():  # DDP211
+    with torch.cuda.amp.autocast():
         return model(images)

@@ -3,7 +3,7 @@
 `torch.cuda.amp.autocast`, `GradScaler`, `custom_fwd` and `custom_bwd` (and their
 `torch.cpu.amp` twins) raise a `FutureWarning` since PyTorch 2.4 and will go. The names in
 `torch.amp` take the kind of device as their first argument and work for all of them:
-`autocast` since PyTorch 1.10, `GradScaler` since 2.3, `custom_fwd` and `custom_bwd` since 2.4.
+`autocast` since PyTorch 1.12, `GradScaler` since 2.3, `custom_fwd` and `custom_bwd` since 2.4.
 So `--fix` writes the new `autocast`, and the others only with `--unsafe-fixes`.
 
 Bad:

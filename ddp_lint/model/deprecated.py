@@ -28,9 +28,10 @@ _PACKAGES = {
     "torch.cpu.amp.autocast_mode": "cpu",
     "torch.cpu.amp.grad_scaler": "cpu",
 }
-#: The first PyTorch that has a name in ``torch.amp``.
+#: The first PyTorch that has a name in ``torch.amp``; `torch.autocast` itself is older (1.10), see
+#: huggingface/pytorch-image-models#1935.
 _SINCE: dict[str, Version] = {
-    "autocast": (1, 10), "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)
+    "autocast": (1, 12), "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)
 }  # fmt: skip
 #: The first PyTorch in which the old names warn.
 _WARNING: Version = (2, 4)

@@ -102,6 +102,12 @@ def test_an_old_name_as_it_is_used(use: str, says: str) -> None:
     assert says in message
 
 
+def test_the_namespace_is_younger_than_its_autocast() -> None:
+    """`torch.autocast` is there since 1.10, `torch.amp` since 1.12."""
+    (message,) = messages("DDP211", "with torch.cuda.amp.autocast():\n    pass\n")
+    assert message.endswith("which PyTorch has since 1.12")
+
+
 def test_the_training_loader_is_named() -> None:
     text = """
 def move(x):

@@ -193,6 +193,10 @@ class Module:
     attribute_stores: dict[str, list[tuple[Unit, Node, Binding]]] = field(
         default_factory=lambda: defaultdict(list)
     )
+    #: Those of them that are made through a variable, ``worker.chief = rank == 0``.
+    outside_stores: dict[str, list[tuple[Unit, nodes.Name, Binding]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     unit_of_node: dict[int, Unit] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -345,6 +349,9 @@ class _Indexer:
                 and target.expr.name == method.self_name
             ):
                 method.owner.attributes[target.attrname].append((unit, binding))
+            elif isinstance(target.expr, nodes.Name):
+                stores = self.module.outside_stores[target.attrname]
+                stores.append((unit, target.expr, binding))
         elif isinstance(target, nodes.Tuple | nodes.List):
             values = elements(value) if isinstance(value, nodes.Tuple | nodes.List) else None
             for index, element in enumerate(elements(target)):

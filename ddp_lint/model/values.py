@@ -7,12 +7,13 @@ contains the code, are computed once, and are filled in for one program by ``cal
 from __future__ import annotations
 
 import builtins
+from collections import defaultdict
 from collections.abc import Iterator
 
 from astroid import nodes
 
 from ddp_lint.model.codebase import CodeBase
-from ddp_lint.model.flow import reaching
+from ddp_lint.model.flow import bindings_for, reaching
 from ddp_lint.model.modules import Binding, Class, Module, Unit, method_around
 from ddp_lint.model.origins import (
     NOTHING,
@@ -81,7 +82,9 @@ class Values:
         self._units: dict[int, Unit] = {}
         self._mro: dict[int, list[Class]] = {}
         self.subclasses: dict[int, list[Class]] = {}
-        #: Once set, which classes override what no longer depends on what is loaded when.
+        self._outside: dict[str, list[tuple[Unit, nodes.Name, Binding]]] = defaultdict(list)
+        #: Once set, which classes override what, and what is stored in their objects from
+        #: outside, no longer depends on what is loaded when.
         self.settled = False
         self.names_defined = codebase.names_defined
 
@@ -92,6 +95,9 @@ class Values:
         if id(module.tree) in self._modules:
             return
         self._modules[id(module.tree)] = module
+        if not self.settled:
+            for name, stores in module.outside_stores.items():
+                self._outside[name].extend(stores)
 
     def module_of(self, node: Node) -> Module:
         return self._modules[id(node.root())]
@@ -367,11 +373,19 @@ class Values:
             yield Code(unit, base)
 
     def _attributes(self, cls: Class, name: str) -> Iterator[Origin]:
-        stores = cls.attributes[name]
+        stores = [*cls.attributes[name], *self._stored_outside(cls, name)]
         # ``self.x = None`` first and a value later: the value is what a program works with.
         telling = [s for s in stores if not _is_none(s[1].value)] or stores
         for unit, binding in telling:
             yield from self.bound(binding, unit)
+
+    def _stored_outside(self, cls: Class, name: str) -> Iterator[tuple[Unit, Binding]]:
+        """Stores through variables that hold an object of the class: ``worker.chief = True``."""
+        for unit, base, binding in self._outside.get(name, ()):
+            if any(isinstance(b.value, nodes.Call) for b in bindings_for(base, unit)[0]) and any(
+                isinstance(o, Instance) and cls in self.mro(o.cls) for o in self.of(base)
+            ):
+                yield unit, binding
 
     def mro(self, cls: Class) -> list[Class]:
         """The class and the project's classes above it, nearest first."""

@@ -12,6 +12,11 @@ spoiled 30 of 30 batches. With a step slower than the copy, the missing protecti
 memory spoiled 23 of 30, and either remedy none. With the speeds the other way round each
 mistake stays invisible: training runs, on wrong data now and then.
 
+Within `with torch.cuda.stream(s)` the current stream *is* `s`, so a wait of the current stream
+belongs behind the `with`: inside it, `s` waits for itself.  A `yield` inside the `with` leaves
+`s` the current stream of the whole training step, which then runs behind the copy and not
+beside it; the batch after the last copy is handed over outside, and needs its wait.
+
 `record_stream` works in place and returns nothing: `x = x.record_stream(s)` loses the tensor.
 
 Bad (handed over before the copy is done):
@@ -171,10 +176,11 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP106", level="error", fixes="unsafe")
 def check(program: Program) -> Findings:
     for batch in program.side_streams.early():
+        others = "; close the `with` before the other `yield`, too" if batch.inside else ""
         yield batch.finding(
             f"`{batch.given_text}` is handed over without waiting for the copy on "
             f"`{batch.stream_text}`: the step may read a batch that has not arrived; call "
-            f"`torch.cuda.current_stream().wait_stream({batch.stream_text})` first",
+            f"`torch.cuda.current_stream().wait_stream({batch.stream_text})` first{others}",
             related=batch.related,
             fix=batch.fix,
         )
@@ -183,6 +189,7 @@ def check(program: Program) -> Findings:
             "nothing keeps the memory of a batch until the step has read it: use "
             f"`record_stream`, or `{region.stream_text}.wait_stream(torch.cuda.current_stream())` "
             "before the copy",
+            related=region.related,
             fix=region.fix,
         )
     for lost in program.side_streams.lost():

@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Related
+from ddp_lint.model.current_stream import ENTERING, STREAMS, entered, is_own_wait, sides
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import conditions, exclusive
 from ddp_lint.model.modules import Class, Unit
 from ddp_lint.model.origins import Made
 from ddp_lint.model.reruns import Reruns
+from ddp_lint.model.torch_api import SYNCHRONIZE
 from ddp_lint.model.tree import Loop, Node, dotted, is_within, position, source, statement, walk
 
-STREAMS = frozenset({"torch.cuda.Stream", "torch.Stream", "torch.cuda.streams.Stream"})
-_ENTERING = frozenset({"torch.cuda.stream", "torch.cuda.StreamContext"})
+_READS = frozenset({"item", "tolist", "cpu", "numpy"})
 _HANDING_OVER = ("__next__", "next", "__iter__")
 _DEEPEST = 4
 
@@ -83,14 +84,41 @@ class Prefetcher:
                     one.node, region
                 ):
                     continue
+                if self._is_on_side(one.node, region):
+                    continue
                 copied, here = order[id(region.node)], order[id(one.node)]
                 if copied < here and self._is_read_after(given, region, order):
                     waited = any(copied < wait < here for wait in waits)
                 else:
                     waited = bool(waits)
-                if not waited:
+                inside = self.inside(region)
+                steps_between = any(copied < order[id(node)] < here for node in inside)
+                if not waited and not (steps_between and self.facts.once(_may_wait_each_step)):
                     yield one.node, given, region
                 break
+
+    def inside(self, region: Region) -> list[Node]:
+        """Each ``yield`` in the ``with`` itself.
+
+        The generator sleeps in it, so the side stream is the current one of whoever goes on
+        with the batch: its kernels are queued behind the copy.
+        """
+        return [one.node for one in self.happenings if self._is_on_side(one.node, region)]
+
+    def _is_on_side(self, node: Node, region: Region) -> bool:
+        current = entered(self.facts, node) if isinstance(node, nodes.Yield) else None
+        return current is not None and not sides(self.facts, current).isdisjoint(
+            sides(self.facts, region.stream)
+        )
+
+    @property
+    def own_waits(self) -> tuple[Node, ...]:
+        """Waits of a stream for itself."""
+        return tuple(
+            one.node
+            for one in self.happenings
+            if isinstance(one.node, nodes.Call) and is_own_wait(self.facts, one.node)
+        )
 
     def _given(self, node: Node, unit: Unit) -> Node | None:
         """What is handed over here, None where nothing is."""
@@ -161,11 +189,8 @@ class Prefetcher:
         if not isinstance(func, nodes.Attribute):
             return False
         if func.attrname in ("wait_stream", "wait_event"):
-            return not self._is_side(func.expr)
+            return not sides(self.facts, func.expr)
         return func.attrname == "synchronize"
-
-    def _is_side(self, node: Node) -> bool:
-        return any(isinstance(o, Made) and o.name in STREAMS for o in self.facts.origins(node))
 
     @property
     def keeps_memory(self) -> bool:
@@ -177,8 +202,14 @@ class Prefetcher:
             name = node.func.attrname
             if name == "record_stream":
                 return True
-            if name in ("wait_stream", "wait_event") and self._is_side(node.func.expr):
+            if (
+                name in ("wait_stream", "wait_event")
+                and sides(self.facts, node.func.expr)
+                and not is_own_wait(self.facts, node)
+            ):
                 return True
+        if any(self.inside(region) for region in self.regions):
+            return True
         return any(
             isinstance(part, nodes.Call) and getattr(part.func, "attrname", "") == "copy_"
             for region in self.regions
@@ -187,12 +218,30 @@ class Prefetcher:
         )
 
 
+def _may_wait_each_step(facts: Facts) -> bool:
+    """Whether the host may wait for the device in each step, and so for a copy before it: some
+    training loop does, or the program has none."""
+    return not facts.steps.loops or any(
+        (facts.names(happening.call) & SYNCHRONIZE)
+        or getattr(happening.call.func, "attrname", "") in _READS
+        for loop in facts.steps.loops
+        for happening in loop.calls
+        if facts.how_often(loop, happening) == "every step"
+    )
+
+
 @dataclass(frozen=True)
 class EarlyHandOver(Spot):
-    """A batch leaves before its copy is done."""
+    """A batch leaves before its copy is done.
+
+    ``inside`` are the other hand-overs, within the ``with``, and ``own_waits`` waits of a stream
+    for itself.
+    """
 
     given: Node
     region: Region
+    inside: tuple[Node, ...]
+    own_waits: tuple[Node, ...]
 
     @property
     def given_text(self) -> str:
@@ -204,7 +253,12 @@ class EarlyHandOver(Spot):
 
     @property
     def related(self) -> tuple[Related, ...]:
-        return (self.facts.related(self.region.node, "it is copied here, on another stream"),)
+        found = [self.facts.related(self.region.node, "it is copied here, on another stream")]
+        found.extend(_about_own_waits(self.facts, self.region, self.own_waits))
+        for node in self.inside:
+            text = f"this leaves `{self.stream_text}` the current stream of the step"
+            found.append(self.facts.related(node, text))
+        return tuple(found)
 
     @property
     def fix(self) -> Fix | None:
@@ -223,10 +277,15 @@ class UnkeptMemory(Spot):
     """The memory of a batch may be given to the next copy while kernels still read it."""
 
     region: Region
+    own_waits: tuple[Node, ...]
 
     @property
     def stream_text(self) -> str:
         return source(self.region.stream)
+
+    @property
+    def related(self) -> tuple[Related, ...]:
+        return _about_own_waits(self.facts, self.region, self.own_waits)
 
     @property
     def fix(self) -> Fix | None:
@@ -265,14 +324,15 @@ class SideStreams:
     def early(self) -> Iterator[EarlyHandOver]:
         for prefetcher in self._prefetchers:
             for node, given, region in prefetcher.too_early:
-                yield EarlyHandOver(self.facts, statement(node), given, region)
+                inside, own_waits = tuple(prefetcher.inside(region)), prefetcher.own_waits
+                yield EarlyHandOver(self.facts, statement(node), given, region, inside, own_waits)
 
     def unkept(self) -> Iterator[UnkeptMemory]:
         for prefetcher in self._prefetchers:
             if prefetcher.keeps_memory or any(True for _ in prefetcher.too_early):
                 continue
             for region in prefetcher.regions:
-                yield UnkeptMemory(self.facts, region.node, region)
+                yield UnkeptMemory(self.facts, region.node, region, prefetcher.own_waits)
 
     def lost(self) -> Iterator[LostTensor]:
         for unit in self.facts.units:
@@ -309,7 +369,7 @@ class SideStreams:
     @property
     def _regions(self) -> dict[int, Region]:
         found = {}
-        for call, unit in self.facts.calls_to(_ENTERING):
+        for call, unit in self.facts.calls_to(ENTERING):
             block = call.parent
             if not isinstance(block, nodes.With) or not call.args:
                 continue
@@ -369,7 +429,7 @@ class SideStreams:
         for one in _body(unit):
             for node in self._sequence(one):
                 if isinstance(node, nodes.Call) and len(inside) < _DEEPEST:
-                    for target in self._entered(node, unit, cls):
+                    for target in self.entered(node, unit, cls):
                         if target is not unit and target not in inside and target.is_function:
                             self._lay_out(target, cls, found, (*inside, unit), top or node)
                 found.append(Happened(node, unit, top or node))
@@ -389,7 +449,7 @@ class SideStreams:
             if not isinstance(node, nodes.With):
                 yield node
 
-    def _entered(self, call: nodes.Call, unit: Unit, cls: Class | None) -> list[Unit]:
+    def entered(self, call: nodes.Call, unit: Unit, cls: Class | None) -> list[Unit]:
         func = call.func
         if (
             cls is not None
@@ -414,6 +474,11 @@ def _named(node: Node) -> set[str]:
         for part in walk(node)
         if isinstance(part, nodes.Name | nodes.Attribute) and dotted(part)
     }
+
+
+def _about_own_waits(facts: Facts, region: Region, waits: tuple[Node, ...]) -> tuple[Related, ...]:
+    text = f"within the `with`, `{source(region.stream)}` waits for itself"
+    return tuple(facts.related(node, text) for node in waits if is_within(node, region.node))
 
 
 def _has_torch(unit: Unit) -> bool:

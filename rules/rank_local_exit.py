@@ -4,9 +4,13 @@
 backward, so it does not take part in the gradient all-reduce of that step.  The others wait;
 when the rank comes back with its next batch, its all-reduce pairs with a *different* step of
 theirs.  Measured: from the skip on, every all-reduce joined different steps, one rank finished
-with other weights than the rest, and the hang came at the very end.  With `exit`, `raise` or
-`assert` the others wait for the timeout, and the message of the rank that knew why is lost among
-them.
+with other weights than the rest, and the hang came at the very end.
+
+With `raise`, `assert` or `sys.exit(1)` it depends on who looks on.  `mp.spawn` (with `join=True`)
+and torchrun end the other ranks of the node as soon as they see one fail, so a program that only
+`mp.spawn` starts is left alone, and elsewhere this is a warning: under a launcher that does not
+look, and on the other nodes of a job, the others wait for the timeout.  `sys.exit()` is no
+failure: measured under both, the others waited on.
 
 Decide together: reduce the flag with `MAX` and let all ranks skip; or look at the gradient norm
 after the backward, which is equal on all ranks; or give the rank a zero to go back through that
@@ -82,9 +86,20 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP502", level="error")
 def check(program: Program) -> Findings:
     for exit in program.local_exits:
+        latest = " at the latest" if exit.at_the_latest else ""
+        if exit.fails:
+            others = (
+                f"this one ends alone, and the others wait at `{exit.missed_text}`{latest} until "
+                "the launcher ends them, or for the timeout where it does not"
+            )
+        else:
+            others = (
+                f"the others go on to `{exit.missed_text}`{latest} and wait, or pair with another "
+                "step"
+            )
         yield exit.finding(
-            f"`{exit.test_text}` is decided by each rank for itself: the others go on to "
-            f"`{exit.missed_text}` and wait, or pair with another step; decide on a value that is "
-            "reduced over the ranks",
+            f"`{exit.test_text}` is decided by each rank for itself: {others}; decide on a value "
+            "that is reduced over the ranks",
             related=exit.places,
+            level="warning" if exit.fails else None,
         )

@@ -23,6 +23,14 @@ from ddp_lint.model.tree import Node, walk
 #: A flag that the start itself sets says nothing about what comes after it.
 _CHANGED_BY_START = re.compile(r"init|ready|done|setup|started|available", re.I)
 
+_WAITING_SPAWNERS = frozenset(
+    {
+        "torch.multiprocessing.spawn",
+        "torch.multiprocessing.spawn.spawn",
+        "torch.multiprocessing.start_processes",
+    }
+)
+
 
 class Start:
     """How one program comes to have ranks."""
@@ -39,6 +47,25 @@ class Start:
         """Whether every group of the program is made in processes that it starts itself."""
         makers = [unit for _, unit in self._makers(DISTRIBUTED_MAKERS)]
         return bool(makers) and all(id(unit) in self._launched for unit in makers)
+
+    @cached_property
+    def ends_together(self) -> bool:
+        """Whether every group is made by ranks of an ``mp.spawn`` that waits for them: when one
+        fails, it ends the others at once."""
+        return self._launches_all and all(
+            bool(self.graph.values.names_called(call) & _WAITING_SPAWNERS) and _joins(call)
+            for call in self._spawning
+        )
+
+    @cached_property
+    def _spawning(self) -> list[nodes.Call]:
+        """The calls that start processes."""
+        return [
+            site.call
+            for unit in self.graph.units
+            for site in self.graph.sites_of(unit)
+            if site.spawned
+        ]
 
     @cached_property
     def _launched(self) -> set[int]:
@@ -94,6 +121,12 @@ class Start:
             for call in unit.calls:
                 if self.graph.values.names_called(call) & names:
                     yield call, unit
+
+
+def _joins(call: nodes.Call) -> bool:
+    """Whether ``mp.spawn(fn, args, nprocs, join)`` waits for its processes, as it does untold."""
+    given = [k.value for k in call.keywords if k.arg == "join"] or call.args[3:4]
+    return all(isinstance(node, nodes.Const) and node.value is True for node in given)
 
 
 def _is_setting(test: Node) -> bool:

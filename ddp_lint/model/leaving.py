@@ -38,6 +38,8 @@ class LocalExit(Spot):
     test: Node
     missed: Node
     loop: StepLoop
+    #: Whether the others may have waited before, in something that cannot be told.
+    at_the_latest: bool = False
 
     @property
     def test_text(self) -> str:
@@ -48,6 +50,14 @@ class LocalExit(Spot):
         return "backward()" if self.loop.is_hook else source(self.missed)
 
     @property
+    def fails(self) -> bool:
+        """Whether the process ends in a way that launchers take for a failure.
+
+        Those that watch their ranks, torchrun among them, then end the others.
+        """
+        return _ends_as_failure(self.node)
+
+    @property
     def places(self) -> tuple[Related, ...]:
         return (
             self.facts.related(self.test, "this is decided by each rank for itself"),
@@ -55,7 +65,8 @@ class LocalExit(Spot):
                 self.missed,
                 "the framework runs the backward pass of this"
                 if self.loop.is_hook
-                else "the other ranks wait here",
+                else "the other ranks wait here"
+                + (", if not before" if self.at_the_latest else ""),
             ),
         )
 
@@ -83,6 +94,8 @@ def _of_hook(facts: Facts, loop: StepLoop) -> Iterator[LocalExit]:
             continue
         if isinstance(node, nodes.Continue | nodes.Break) or _is_caught(happening, loop):
             continue
+        if _ends_as_failure(node) and facts.ranks.start.ends_together:
+            continue
         test = _local_test(facts, loop, happening)
         if test is not None:
             yield LocalExit(facts, node, test, loop.node, loop)
@@ -101,12 +114,15 @@ def _of_loop(facts: Facts, loop: StepLoop) -> Iterator[LocalExit]:
             facts, happening.unit
         ):
             continue  # it is there to end the run, and who started the ranks ends them all
+        if _ends_as_failure(happening.node) and facts.ranks.start.ends_together:
+            continue
         missed = _missed(happening, index, sent, loop)
         if missed is None or _is_caught(happening, loop):
             continue
         test = _local_test(facts, loop, happening)
         if test is not None:
-            yield LocalExit(facts, happening.node, test, missed.node, loop)
+            first, is_sure = _first_wait(facts, loop, happening, missed)
+            yield LocalExit(facts, happening.node, test, first.node, loop, not is_sure)
     if sent:
         yield from _around_it(facts, loop, sent[0][1])
     for _, happening in sent:
@@ -126,6 +142,18 @@ def _leaves(happening: Happening, loop: StepLoop) -> bool:
     if isinstance(node, nodes.Return):
         return True
     return isinstance(node, nodes.Call) and dotted(node.func) in _EXITS
+
+
+def _ends_as_failure(node: Node) -> bool:
+    """Whether a statement ends the process, and not with the exit code of a success."""
+    ends: Node | None = node.exc if isinstance(node, nodes.Raise) else node
+    name = dotted(ends.func if isinstance(ends, nodes.Call) else ends) if ends else ""
+    if name == "os.abort" or isinstance(node, nodes.Assert):
+        return True
+    if isinstance(node, nodes.Raise) and name != "SystemExit":
+        return True
+    codes = ends.args if isinstance(ends, nodes.Call) else []
+    return any(not (isinstance(code, nodes.Const) and code.value in (0, None)) for code in codes)
 
 
 def _is_sent(facts: Facts, happening: Happening) -> bool:
@@ -148,6 +176,8 @@ def _around_it(facts: Facts, loop: StepLoop, missed: Happening) -> Iterator[Loca
             if not _leaves(happening, outer) or is_within(part, loop.node):
                 continue
             if _is_caught(happening, outer):
+                continue
+            if _ends_as_failure(part) and facts.ranks.start.ends_together:
                 continue
             test = _local_test(facts, outer, happening)
             if test is not None and _is_left_by(loop, test):
@@ -270,6 +300,40 @@ def _missed(
     if isinstance(node, nodes.Continue):
         return later[0] if later else None
     return (later or [h for _, h in sent])[0]
+
+
+def _first_wait(
+    facts: Facts, loop: StepLoop, happening: Happening, missed: Happening
+) -> tuple[Happening, bool]:
+    """Where the others wait first on their way to ``missed``, and whether that is sure.
+
+    A sharded model gathers its parameters in the forward pass; a backward pass of a model that
+    is not known may have averaged its gradients.
+    """
+    every = loop.happenings
+    left, at = every.index(happening), every.index(missed)
+    way = every[left + 1 : at] if left < at else [*every[left + 1 :], *every[:at]]
+    is_sure = True
+    for one in way:
+        if not isinstance(one.node, nodes.Call) or facts.how_often(loop, one) != "every step":
+            continue
+        if _gathers(facts, one):
+            return one, True
+        is_sure = is_sure and not facts.steps.is_backward(one.call)
+    return missed, is_sure
+
+
+def _gathers(facts: Facts, happening: Happening) -> bool:
+    """Whether a call is the forward pass of a sharded model."""
+    func = happening.call.func
+    return (
+        isinstance(func, nodes.Name | nodes.Attribute)
+        and any(
+            kind(facts, origin) == "fsdp"
+            for origin in origins_in(facts.graph, func, frame_of(happening))
+        )
+        and inner_of(facts, func) is None
+    )
 
 
 def _is_caught(happening: Happening, loop: StepLoop) -> bool:

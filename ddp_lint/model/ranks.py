@@ -59,7 +59,7 @@ class Ranks:
         self._units: dict[int, Audience] = {}
         self._run: dict[int, bool] = {}
         self._ways: dict[int, tuple[Site, ...] | None] = {}
-        self._start = Start(graph)
+        self.start = Start(graph)
 
     # -- tests ------------------------------------------------------------------------------
 
@@ -345,7 +345,7 @@ class Ranks:
     def _find_way(self, node: Node) -> tuple[Site, ...] | None:
         if not all(truth is True for truth in self.own(node).reached):
             return None
-        if self._start.is_without_ranks(node):
+        if self.start.is_without_ranks(node):
             return None
         unit = self.graph.values.unit_of(node)
         while True:
@@ -356,7 +356,7 @@ class Ranks:
                 break
             unit = unit.outer  # a value that the function around it hands out
         if not sites:
-            return None if self._start.is_launcher(unit) else ()
+            return None if self.start.is_launcher(unit) else ()
         ways = []
         for site in sites:
             if site.spawned:

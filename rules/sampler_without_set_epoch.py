@@ -93,7 +93,7 @@ def check(program: Program) -> Findings:
             yield loop.finding(
                 f"`{told}` is never told the epoch, so every epoch deals the order of the first "
                 f"one: call `{told}.set_epoch({loop.counter or 'epoch'})` here, before "
-                f"`{loop.loader.name}` is iterated",
+                f"`{loop.loader_text}` is iterated",
                 related=loop.related,
                 fix=loop.fix,
             )

@@ -19,7 +19,7 @@ from ddp_lint.model.origins import Expression, Instance, Made, Member, Origin, i
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.torch_api import NO_GRAD
-from ddp_lint.model.tree import Node, dotted, source
+from ddp_lint.model.tree import Node, dotted, source, walk
 
 _DRAWING = frozenset({"next", "__next__"})
 
@@ -130,13 +130,41 @@ class EpochLoop(Spot):
 
     @property
     def sampler_text(self) -> str:
-        """How the sampler can be named: its variable, or through the loader."""
+        """How the sampler can be named: best by an expression that there is at the epoch loop."""
+        here = self._reachable()
+        if here is not None:
+            return here
+        if self._iterated is not None:
+            return f"{source(self._iterated)}.{self._inside_loader}"
         if self.sampler.name:
             return self.sampler.name
         given = next(iter(self.loader.arguments.given("sampler")), None)
         if isinstance(given, nodes.Name | nodes.Attribute):
             return source(given)
         return f"{self.loader.name}.{self._inside_loader}"
+
+    @property
+    def loader_text(self) -> str:
+        """How the loader can be named, in the same way."""
+        if not self._name_here(self.loader.node) and self._iterated is not None:
+            return source(self._iterated)
+        return self.loader.name
+
+    @cached_property
+    def _iterated(self) -> Node | None:
+        """What stands for the loader in the unit of the epoch loop: what is iterated there, or
+        handed on to whoever does."""
+        at = self.feed.draw.at
+        for node in (getattr(at, "iter", at), *(call for _, call in self.feed.draw.callers)):
+            if self.facts.values.unit_of(node) is not self.unit:
+                continue
+            for part in walk(node):
+                if isinstance(part, nodes.Name | nodes.Attribute) and any(
+                    isinstance(o, Made) and o.call is self.loader.node
+                    for o in self.facts.origins(part)
+                ):
+                    return part
+        return None
 
     @property
     def _inside_loader(self) -> str:

@@ -65,6 +65,8 @@ _SAME_AS_ARGUMENT = frozenset(
         "itertools.cycle",
     }
 )
+#: Lists of layers, made of another list.
+_LISTS = frozenset({"torch.nn.ModuleList", "torch.nn.modules.container.ModuleList"})
 _APEX_INITIALIZE = frozenset({"apex.amp.initialize", "apex.amp.frontend.initialize"})
 
 
@@ -529,6 +531,8 @@ class Values:
                     yield from self.of(element)
                 if not display.elts:
                     yield Item(base, how)  # filled later
+            case Made(name=name, call=call), "iter" | "item" | int() if name in _LISTS:
+                yield from self._layers(call, how) if call.args else [Item(base, how)]
             case Expression(node=nodes.Dict() as display), "item" | "value" if display.items:
                 for _, value in entries(display):
                     yield from self.of(value)
@@ -576,6 +580,15 @@ class Values:
                     yield Item(base, how)
             case _:
                 yield Item(base, how)
+
+    def _layers(self, made: nodes.Call, how: int | str) -> Iterator[Origin]:
+        """What stands in a list of layers: each is called by whoever goes through them."""
+        for origin in self.of(made.args[0]):
+            match origin:
+                case Expression(node=nodes.ListComp() | nodes.GeneratorExp() as display):
+                    yield from self.of(display.elt)
+                case _:
+                    yield from self.item(origin, how)
 
     def _yielded(self, unit: Unit) -> Origins:
         """What a generator hands out, in terms of its own parameters."""

@@ -27,6 +27,13 @@ _COUNTED = re.compile(r"^(i|it|n)$|step|iter|idx|index|batch_i|count", re.I)
 _NAMES_A_STEP = re.compile(r"^((global|current|cur)_?)?(step|iter|iteration)$")
 #: Comparisons that hold at a few steps, however often the counter is moved on.
 _PICKING = ("==", "in")
+_ORDERING = (">", ">=", "<", "<=")
+#: Bounds that a counter comes to at the end, or that say how far apart two steps are.
+_NO_START = re.compile(
+    r"(?<![a-z])(max\w*|total|last|end|len|num|n|stop|final|limit|every|interval|freq|period"
+    r"|patience|next|per)(?![a-z])",
+    re.I,
+)
 
 
 def asks_for_the_step(facts: Facts, test: nodes.Compare, loop: StepLoop) -> bool:
@@ -40,6 +47,41 @@ def asks_for_the_step(facts: Facts, test: nodes.Compare, loop: StepLoop) -> bool
         for part in walk(side)
         if isinstance(part, nodes.Name | nodes.Attribute)
     )
+
+
+def holds_from_then_on(facts: Facts, test: Node, holds: bool, loop: StepLoop) -> bool:
+    """``self.steps > start``: once the loop's counter is past a bound that stays where it is, it
+    is so for the rest of the run.  ``holds`` is how the comparison has to come out."""
+    if not isinstance(test, nodes.Compare) or len(test.ops) != 1:
+        return False
+    op, right = test.ops[0]
+    if op not in _ORDERING:
+        return False
+    return ((op[0] == ">") is holds and _passes(facts, test.left, right, loop)) or (
+        (op[0] == "<") is holds and _passes(facts, right, test.left, loop)
+    )
+
+
+def _passes(facts: Facts, counter: Node, start: Node, loop: StepLoop) -> bool:
+    """Whether ``counter`` only grows, and ``start`` is not moved on with it, nor near the end."""
+    if not isinstance(counter, nodes.Name | nodes.Attribute) or _NO_START.search(
+        start.as_string()
+    ):
+        return False
+    if not _counts(facts, counter, loop, picks=False):
+        return False
+    moved = [one for one in stores(facts, counter) if _is_in_step(one[0], loop)]
+    return all(added(binding) is not None for binding, _ in moved) and not any(
+        _is_in_step(binding, loop)
+        for part in walk(start)
+        if isinstance(part, nodes.Name | nodes.Attribute)
+        for binding, _ in stores(facts, part)
+    )
+
+
+def _is_in_step(binding: Binding, loop: StepLoop) -> bool:
+    """Whether an iteration makes this assignment."""
+    return id(statement(binding.node)) in loop.stores
 
 
 def _counts(facts: Facts, node: nodes.Name | nodes.Attribute, loop: StepLoop, picks: bool) -> bool:

@@ -16,7 +16,8 @@ from astroid import nodes
 
 from ddp_lint.finding import Draft, Edit, Fix, Level, Place, Related
 from ddp_lint.model.calls import CallGraph, Wiring
-from ddp_lint.model.flow import Condition, always_exits
+from ddp_lint.model.counters import holds_from_then_on
+from ddp_lint.model.flow import Condition, always_exits, parts_of
 from ddp_lint.model.gates import Kind, kind_of_test
 from ddp_lint.model.guards import RANKS, Audience, Guards
 from ddp_lint.model.modules import Module, Unit
@@ -139,8 +140,8 @@ class Facts:
                 continue
             if asks_for_another_device(self.graph, condition):
                 return "unknown"
-            kind = self.kind_of_test(condition.test, loop)
-            if kind == "gate" and _skips_the_first(condition, loop):
+            kind = self._kind_of_condition(condition, loop)
+            if kind is None or (kind == "gate" and _skips_the_first(condition, loop)):
                 continue
             if kind == "gate":
                 if not self._gates_the_update(condition, loop, unit):
@@ -155,6 +156,20 @@ class Facts:
                 found.add("on a flag")
         order: tuple[Often, ...] = ("unknown", "each update", "on a flag", "every step")
         return next(often for often in order if often in found)
+
+    def _kind_of_condition(self, condition: Condition, loop: StepLoop) -> Kind | None:
+        """What a condition decides on, but for its parts that hold for the rest of the run once
+        they do; None where nothing else is asked."""
+        kind = self.kind_of_test(condition.test, loop)
+        if kind != "gate":
+            return kind
+        parts = list(parts_of(condition.test, condition.holds))
+        others = [part for part, holds in parts if not holds_from_then_on(self, part, holds, loop)]
+        if len(others) == len(parts):
+            return kind
+        kinds = {self.kind_of_test(part, loop) for part in others}
+        order: tuple[Kind, ...] = ("gate", "data", "flag", "rank")
+        return next((kind for kind in order if kind in kinds), None)
 
     def _gates_the_update(self, condition: Condition, loop: StepLoop, unit: Unit) -> bool:
         """Whether the optimizer steps under the same condition: the gate of an accumulation."""

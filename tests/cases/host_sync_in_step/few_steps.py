@@ -57,8 +57,10 @@ class Trainer:
             self.optimizer.zero_grad()
             loss.backward()
             self.optimizer.step()
-            if self.step > self.options.warmup:
+            if self.step < self.options.warmup:
                 print(loss.item())
+            if self.step > self.options.warmup:
+                print(loss.item())  # DDP101
             if self.bad < self.options.patience:
                 print(loss.item())  # DDP101
 

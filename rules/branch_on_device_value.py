@@ -81,12 +81,23 @@ from __future__ import annotations
 from ddp_lint.model import Program
 from ddp_lint.rule import Findings, rule
 
+#: What helps, by what the step needs the decision for.
+_REMEDIES = {
+    "update": "whether the weights are updated hangs on it: decide on the device (`torch.where` "
+    "for each gradient)",
+    "look": "decide on the device, or check every N steps",
+}
+
 
 @rule("DDP102", level="warning")
 def check(program: Program) -> Findings:
     for branch in program.branches:
+        remedy = _REMEDIES.get(
+            branch.need,
+            "the step is computed by it: decide on the device (`torch.where`, `clamp`)",
+        )
         yield branch.finding(
             f"`{branch.test_text}` is decided in Python on every step, so the host waits for the "
-            "device each time; decide on the device, or check every N steps",
+            f"device each time; {remedy}",
             related=branch.chain,
         )

@@ -12,10 +12,12 @@ little when the device is saturated anyway, and on much when steps are short.
 
 The read is often in a meter or a logger that the loop calls; the finding stands there and
 names the calls that lead to it. A number that is needed on the host, as the size of a tensor, is
-best taken from the batch before that is moved. What ends the loop or goes to an environment
-that answers cannot be put off, and is not reported. A GradScaler reads one value a step by
-itself, some optimizers read their step counters: those are not reported, and not avoided by
-changing this line.
+best taken from the batch before that is moved. What the step itself computes with needs no
+number: a tensor on the device is as good a factor or divisor, and `torch.where` or `clamp` decide
+there what an `if` would. What ends the loop, goes to an environment that answers or through an
+algorithm that runs on the host (an assignment, a search) cannot be put off, and is not reported.
+A GradScaler reads one value a step by itself, some optimizers read their step counters: those
+are not reported, and not avoided by changing this line.
 
 Bad:
 
@@ -105,6 +107,18 @@ from __future__ import annotations
 from ddp_lint.model import Program
 from ddp_lint.rule import Findings, rule
 
+#: What helps, by what the step needs the value for.
+_REMEDIES = {
+    "update": "whether the weights are updated hangs on it: decide that on the device "
+    "(`torch.where` for each gradient)",
+    "choice": "it decides how the step is computed: decide on the device (`torch.where`, `clamp`)",
+    "copy": "the step computes with the copy: compute on the device",
+    "bound": "the step computes with it: leave the tensor (`.detach()`) in its place, "
+    "with `clamp` for `min` and `max`",
+    "term": "the step computes with it: leave the tensor (`.detach()`) in its place",
+    "look": "keep the tensor (`.detach()`) and read it every N steps",
+}
+
 
 @rule("DDP101", level="warning", fixes="unsafe")
 def check(program: Program) -> Findings:
@@ -113,7 +127,7 @@ def check(program: Program) -> Findings:
             f"`{read.sizes}` needs it there: take it from the batch before that is moved to the "
             "device, or keep a copy on the host"
             if read.sizes
-            else "keep the tensor (`.detach()`) and read it every N steps"
+            else _REMEDIES[read.need]
         )
         yield read.finding(
             f"`{read.value_text}` is read by {read.how} on every step, and the host waits for the "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from astroid import nodes
 
@@ -14,6 +15,7 @@ from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.gates import is_switch
 from ddp_lint.model.modules import Binding, Unit
+from ddp_lint.model.needs import Need, need_of
 from ddp_lint.model.origins import Expression, Item, Made, Member
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening, StepLoop
@@ -157,8 +159,30 @@ class HostRead(StepSpot):
         return (
             self.ends_the_loop
             or acts(self.facts, self.happening)
-            or (bool(self.sizes) and is_received(self.facts, self.value))
+            or (is_received(self.facts, self.value) if self.sizes else self.is_tied_to_the_host)
         )
+
+    @property
+    def is_tied_to_the_host(self) -> bool:
+        """Whether it decides if the run goes on, or an algorithm of the host works on it whose
+        answer the step needs."""
+        return self.need in ("end", "host")
+
+    @cached_property
+    def need(self) -> Need:
+        """What the step needs the value for."""
+        if not self.is_taken:
+            return "look"
+        return need_of(self.facts, self.loop, self.happening, self.is_array)
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the read gives a value of the host, rather than a text or a log line."""
+        return self.is_array or self.how in (".item()", "float()", "int()", "bool()")
+
+    @property
+    def is_array(self) -> bool:
+        return self.how in (".cpu()", ".tolist()", ".numpy()", '.to("cpu")')
 
     @property
     def ends_the_loop(self) -> bool:
@@ -189,7 +213,7 @@ class HostRead(StepSpot):
     def deferral(self) -> Fix | None:
         """``total += loss.item()`` becomes ``total += loss.detach()``, and the sum a number
         behind the loop, where nothing asks for it before."""
-        if self.how != ".item()" or self.happening.chain:
+        if self.how != ".item()" or self.happening.chain or self.need != "look":
             return None
         edits = deferred(self.facts, self.loop, self.node, self.value)
         return Fix("Keep the sum on the device", edits, safe=False) if edits else None
@@ -204,6 +228,11 @@ class Branch(StepSpot):
     @property
     def test_text(self) -> str:
         return source(self.test)
+
+    @cached_property
+    def need(self) -> Need:
+        """What the step needs the decision for."""
+        return need_of(self.facts, self.loop, self.happening)
 
 
 def spots(facts: Facts) -> Iterator[tuple[StepLoop, Happening]]:
@@ -292,7 +321,7 @@ def branches(facts: Facts) -> Iterator[Branch]:
     """Decisions of Python on a device value in one iteration of a step loop, one a statement."""
     seen: set[tuple[int, int, int]] = set()
     for branch in _branches(facts):
-        if not branch.on_every_step:
+        if not branch.on_every_step or branch.need in ("end", "host"):
             continue
         key = id(branch.loop), id(statement(branch.node)), len(branch.happening.chain)
         if key not in seen:

@@ -70,6 +70,62 @@ def test_read(before: str, says: str) -> None:
     assert says in message
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("w = model(x.cuda()).mean().item()", "print(w)", "read it every N steps"),
+        ("w = model(x.cuda()).mean().item()", "keep = [w]", "read it every N steps"),
+        ("loss.extra = y.cuda().max().item()", "", "read it every N steps"),
+        ("w = float(x.cuda().mean())\nx = x.cuda() * w", "", "leave the tensor (`.detach()`)"),
+        ("x = x.cuda() / max(x.cuda().norm().item(), 1)", "", "with `clamp` for `min` and `max`"),
+        ("x = x.cuda().mul(2).cpu()\nx = x + 1", "", "compute on the device"),
+        ("if x.cuda().mean().item() > 0:\n    x = -x", "", "decide on the device (`torch.where`"),
+        ("x = -x if x.cuda().mean().item() > 0 else x", "", "decide on the device (`torch.where`"),
+        (
+            "import math\nif not math.isfinite(x.cuda().sum().item()):\n    continue",
+            "",
+            "for each gradient",
+        ),
+    ],
+)
+def test_read_for_the_step(before: str, after: str, says: str) -> None:
+    (message,) = messages("DDP101", loop(before, after))
+    assert says in message
+    assert ("every N steps" in message) == (says == "read it every N steps")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ("", "if loss > 3:\n    print('high')", "or check every N steps"),
+        ("", "if torch.isnan(loss):\n    raise ValueError", "or check every N steps"),
+        ("x = x.cuda()\nif x.mean() > 0:\n    x = -x", "", "(`torch.where`, `clamp`)"),
+        ("if not torch.isfinite(x.cuda().sum()):\n    continue", "", "for each gradient"),
+    ],
+)
+def test_branch(before: str, after: str, says: str) -> None:
+    (message,) = messages("DDP102", loop(before, after))
+    assert says in message
+    assert ("every N steps" in message) == ("every N steps" in says)
+
+
+def test_feedback_into_the_next_step() -> None:
+    text = """
+        weight = 0.0
+        for x, y in loader:
+            good = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+            bad = model(-x.cuda()).abs().mean()
+            loss = good - weight * bad
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            weight = weight + 0.001 * (good - bad).item()
+            weight = min(max(weight, 0), 1)
+        """
+    (message,) = messages("DDP101", text)
+    assert message.endswith("in its place, with `clamp` for `min` and `max`")
+
+
 def test_backward_under_autocast() -> None:
     inner = indent(f"with torch.autocast('cuda'):{indent(STEP, '    ')}", "    ")
     (message,) = messages("DDP207", f"for x, y in loader:\n{inner}")

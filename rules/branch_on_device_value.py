@@ -5,8 +5,10 @@ Python cannot take either branch before the device has computed it, so the host 
 does for `.item()`: one read per step in the proof, none when the device decides.
 
 A loss that is not finite is better caught every N steps, where it still stops the run early
-enough, or handled on the device: `torch.where` drops it without asking. With a GradScaler
-neither is needed, it skips steps with gradients that are not finite.
+enough. Where it would only be skipped, that lets it into the weights: the device has to set the
+gradients to zero. `torch.where` on the loss does not do it, as zero times a NaN in the activations
+is a NaN. Asked of the norm of the gradients, which is the same on all ranks, it does. With a
+GradScaler neither is needed, it skips steps with gradients that are not finite.
 
 Bad:
 
@@ -61,9 +63,11 @@ model = torch.nn.Linear(32, 10).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for images, labels in loader:
     loss = torch.nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
-    loss = torch.where(torch.isfinite(loss), loss, torch.zeros_like(loss))
     optimizer.zero_grad()
     loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    for parameter in model.parameters():
+        parameter.grad = torch.where(torch.isfinite(norm), parameter.grad, 0.0)
     optimizer.step()
 ```
 

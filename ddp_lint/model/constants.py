@@ -31,6 +31,8 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 def truth(facts: Facts, test: Node, unit: Unit, call: nodes.Call | None) -> bool | None:
     """What a test comes to where ``call`` enters the unit; None where it cannot be told."""
     match test:
+        case nodes.Const():
+            return bool(test.value)
         case nodes.Name() | nodes.Attribute():
             value = constant(facts, test, unit, call)
             return None if value is None else bool(value.value)
@@ -54,8 +56,10 @@ def truth(facts: Facts, test: Node, unit: Unit, call: nodes.Call | None) -> bool
 
 
 def constant(facts: Facts, node: Node, unit: Unit, call: nodes.Call | None) -> nodes.Const | None:
-    """The one value that a parameter of ``unit`` has where ``call`` enters it, or that an
-    attribute has in every object of its class."""
+    """A constant itself, or the one value that a parameter of ``unit`` has where ``call`` enters
+    it, or that an attribute has in every object of its class."""
+    if isinstance(node, nodes.Const):
+        return node
     if isinstance(node, nodes.Name) and call is not None and _is_as_passed(unit, node):
         return _one(facts, argument_for(call, unit, node.name))
     if isinstance(node, nodes.Attribute):

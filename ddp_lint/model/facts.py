@@ -40,6 +40,8 @@ from ddp_lint.model.tree import (
 )
 from ddp_lint.sources import SourceFile
 
+_WARNINGS = frozenset({"warn", "warning", "error", "critical"})
+
 T = TypeVar("T")
 Often = Literal["every step", "each update", "some steps", "on a flag", "unknown"]
 
@@ -132,7 +134,7 @@ class Facts:
             for _, parent in ancestors(node)
         ):
             return "unknown"
-        if _leaves_the_loop(happening, loop):
+        if _leaves_the_loop(happening, loop) or _only_warns(happening):
             return "unknown"
         found: set[Often] = {"every step"}
         for condition, unit in loop.conditions_of(happening):
@@ -381,6 +383,24 @@ def _leaves_the_loop(happening: Happening, loop: StepLoop) -> bool:
                     if isinstance(last, nodes.Raise | nodes.Break | nodes.Expr):
                         return True
     return False
+
+
+def _only_warns(happening: Happening) -> bool:
+    """Whether this stands in a block that does nothing but warn, which nobody does each time."""
+    return any(
+        isinstance(parent, nodes.If) and all(map(_warns, block_of(child)))
+        for node in (*(call for call, _ in happening.chain), happening.node)
+        for child, parent in ancestors(node)
+        if child.is_statement
+    )
+
+
+def _warns(at: Node) -> bool:
+    return (
+        isinstance(at, nodes.Expr)
+        and isinstance(at.value, nodes.Call)
+        and dotted(at.value.func).rpartition(".")[2] in _WARNINGS
+    )
 
 
 def called_name(call: nodes.Call) -> str:

@@ -1,4 +1,5 @@
-"""Layer 10, arms: branches that a training step does not take on the way that is looked at."""
+"""Layer 10, arms: branches that a training step does not take on the way that is looked at, and
+calls that interrupt it."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from astroid import nodes
 
 from ddp_lint.model.constants import truth
 from ddp_lint.model.facts import Facts
+from ddp_lint.model.feeding import without_gradients
 from ddp_lint.model.flow import parts_of
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.phases import is_of_tests
@@ -29,6 +31,21 @@ def is_ruled_out(facts: Facts, loop: StepLoop, happening: Happening) -> bool:
                for part, holds in parts_of(condition.test, condition.holds)):  # fmt: skip
             return True
     return False
+
+
+def evaluates(facts: Facts, happening: Happening) -> bool:
+    """Whether this happens in a function that is called to evaluate the model between two steps:
+    it switches a model over, and records no gradients.  Where a step is an epoch over all data at
+    once, such a call stands beside the backward pass."""
+    return any(
+        not facts.steps.reaches_backward(unit) and any(map(_switches_over, unit.calls))
+        for _, unit in _entered(happening)
+    ) and without_gradients(facts, happening)
+
+
+def _switches_over(call: nodes.Call) -> bool:
+    """``model.eval()``"""
+    return getattr(call.func, "attrname", "") == "eval" and not call.args
 
 
 def _entered(happening: Happening) -> Iterator[tuple[nodes.Call, Unit]]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from astroid import nodes
 
 from ddp_lint.finding import Fix, Related
-from ddp_lint.model.arms import is_ruled_out
+from ddp_lint.model.arms import evaluates, is_ruled_out
 from ddp_lint.model.deferring import deferred
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import reaching
@@ -78,8 +78,10 @@ class StepSpot(Spot):
 
     @property
     def ruled_out(self) -> bool:
-        """In an arm that a training step does not take on this way."""
-        return is_ruled_out(self.facts, self.loop, self.happening)
+        """In an arm that a training step does not take on this way, or in an evaluation."""
+        return is_ruled_out(self.facts, self.loop, self.happening) or evaluates(
+            self.facts, self.happening
+        )
 
     @property
     def in_a_test(self) -> bool:

@@ -208,7 +208,7 @@ def _all_known(found: Iterable[Node | None]) -> Node | None:
 def _of_origin(facts: Facts, origin: Origin, depth: int) -> Node | None:
     match origin:
         case Made(name=name, call=call) if name in _GLOBAL_CALLS:
-            return call
+            return None if _asks_of_a_group(call) else call
         case Made(name="builtins.int", call=call) if call.args:
             return _global_rank(facts, call.args[0], depth + 1)
         case Made(name=name, call=call) if name in _GETTERS and call.args:
@@ -217,6 +217,12 @@ def _of_origin(facts: Facts, origin: Origin, depth: int) -> Node | None:
         case Item(of=Api(name="os.environ"), how=str(how)) if how in _GLOBAL_ENVIRONMENT:
             return _key_in_program(facts, how)
     return None
+
+
+def _asks_of_a_group(call: nodes.Call) -> bool:
+    """``get_rank(group)``: the groups of a job may be its nodes."""
+    given = [*call.args, *(k.value for k in call.keywords)]
+    return any(not isinstance(one, nodes.Const) or one.value is not None for one in given)
 
 
 def _key_in_program(facts: Facts, name: str) -> Node | None:

@@ -23,6 +23,7 @@ from ddp_lint.model.frames import Frame
 from ddp_lint.model.guards import RANKS, Audience
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.processes import test_text
+from ddp_lint.model.testing import is_to_fail
 from ddp_lint.model.torch_api import INIT_GROUP
 from ddp_lint.model.tree import Node, dotted, walk, walk_scope
 from ddp_lint.model.wrappers import bindings_of
@@ -121,6 +122,8 @@ def divided(
             continue
         if facts.ranks.audience(call).reached in facts.once(_members):
             continue  # ranks that never joined the group are not asked
+        if is_to_fail(call):
+            continue  # a test sees to it that the others are missed
         for one in ones:
             if one.name not in unsure and len(set(counts[one.name])) > 1:
                 yield DividedCall(facts, call, who, one)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 
+from astroid import nodes
+
 from ddp_lint.model.facts import Facts
+from ddp_lint.model.flow import with_items
 from ddp_lint.model.modules import Module, Unit
+from ddp_lint.model.tree import Node, dotted
 
 #: Where test runners look.
 _FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
@@ -27,6 +31,15 @@ def is_started_by_a_runner(facts: Facts, unit: Unit) -> bool:
     starts = facts.ranks.starts(unit)
     found = [at for at in facts.units if id(at) in starts]
     return bool(found) and all(at.is_function and _is_test(at) for at in found)
+
+
+def is_to_fail(node: Node) -> bool:
+    """Whether it stands in ``with pytest.raises(...)``, ``with self.assertRaisesRegex(...)``."""
+    return any(
+        isinstance(expression, nodes.Call)
+        and dotted(expression.func).rpartition(".")[2].startswith(("raises", "assertRaises"))
+        for expression, _ in with_items(node)
+    )
 
 
 def _is_test(unit: Unit) -> bool:

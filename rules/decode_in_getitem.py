@@ -12,12 +12,22 @@ large ones.  What the same dataset can do instead, measured in the same run:
 | JPEGs that were resized once, before training | 11 x | 136 x |
 | resized once and kept as `uint8` in a memory map | more than 270 x | more than 270 x |
 
-Where pieces are cut out at full size, as for image restoration, or pixels are measurements (a
-depth, a flow), neither resizing nor scaled decoding is the same.  There it is decoded pixels in a
-memory map, of which a crop reads its part, or sub-images that were cut once before training.
+These are for files that are much larger than 160 pixels: of photos that are hardly larger than
+what is trained on, less is to be had, and `draft` and scaled decoding do nothing for them, nor for
+PNGs at any size.  Where a sample takes fixed pieces of an image, such as the halves of a pair that
+stands in one file, they can be cut and resized once as well.
 
-Another library at full size gains little (1.0 to 1.6 x).  With a GPU to spare,
-`torchvision.io.decode_jpeg` takes `device="cuda"`, and DALI decodes there too.
+Where pieces are cut out at random and at full size, as for image restoration, or pixels are
+measurements (a depth, a flow, a map of labels), neither resizing nor scaled decoding is the same.
+There it is decoded pixels in a memory map, of which a crop reads its part, or sub-images that were
+cut once before training.
+
+Nothing is said where little would be gained, or at a price that few would pay:
+
+* images that get another size each time (multi-scale training), so that there is none to keep
+* one or several frames of a video, unless they are resized; all its pixels are too many to keep
+* recordings, unless they are resampled or compressed: a `.wav` is read, not decoded
+* images in an LMDB or HDF5
 
 This is a note: with enough workers the loader keeps up, and then there is nothing to mend.  Look
 whether the GPU waits before you change anything.
@@ -118,7 +128,8 @@ for images in DataLoader(Photos("train"), batch_size=64, shuffle=True, num_worke
     optimizer.step()
 ```
 
-Cannot see: how large the files are, how many cores there are, and whether the GPU ever waits.
+Cannot see: how large the files are, how many cores there are, and whether the GPU ever waits; what
+a transform does that cannot be followed.
 
 References:
 
@@ -131,32 +142,31 @@ from __future__ import annotations
 from ddp_lint.model import Program
 from ddp_lint.rule import Findings, rule
 
+LARGER = "if the files are larger than what you train on"
+REMEDIES = {
+    "decode": "decode once before training",
+    "resample": "resample once before training, if the files have another rate",
+    "decode and resample": "decode and resample once before training",
+    "keep pixels": "decode once before training, and keep the pixels in a memory map",
+    "keep less": "decode once before training, and keep smaller files, or pixels in a memory map",
+    "resize": f"resize once before training, {LARGER}",
+    "resize or scale": f"{LARGER}, resize once before training; JPEGs of more than twice that "
+    "size can also be decoded at a fraction of theirs (`draft`, scaled decoders)",
+    "cut": "cut the pieces once before training, into files of their own",
+    "cut and resize": f"cut and resize once before training, {LARGER}",
+    "crop": "do not resize, for a crop at full size follows, but decode once before training into "
+    "a memory map or into sub-images",
+    "crop and resize": "decode once before training into a memory map or into sub-images",
+}
+
 
 @rule("DDP302", level="note")
 def check(program: Program) -> Findings:
     for decode in program.samples.repeated_decodes:
-        what = "a recording" if decode.is_sound else "an image"
-        if decode.is_sound:
-            remedy = "decode and resample once before training"
-        elif decode.is_measured:
-            remedy = "decode once before training, and keep the pixels in a memory map"
-        elif not decode.change:
-            remedy = (
-                "decode once before training, and keep the pixels in a memory map at the size you "
-                "train on"
+        if decode.help:
+            what = "a recording" if decode.is_sound else "an image"
+            yield decode.finding(
+                f"`{decode.text}` decodes {what} for every sample of `{decode.owner}`, in every "
+                f"epoch: {REMEDIES[decode.help]}",
+                related=decode.related,
             )
-        elif decode.change == "crop":
-            remedy = (
-                "do not resize, for a crop at full size follows, but decode once before training "
-                "into a memory map or into sub-images"
-            )
-        else:
-            remedy = (
-                "resize once before training (11 to 136 times faster), or decode at the size you "
-                "need (`draft`, scaled decoders)"
-            )
-        yield decode.finding(
-            f"`{decode.text}` decodes {what} for every sample of `{decode.owner}`, in every "
-            f"epoch: {remedy}",
-            related=decode.related,
-        )

@@ -24,6 +24,12 @@ FOLDER_DATASETS = frozenset(
 SCALED_FLAGS = "IMREAD_REDUCED"
 #: Flags for pixels of 16 bits, which are measurements: a depth, a flow.
 MEASURING_FLAGS = "IMREAD_ANYDEPTH"
+#: Types of whole numbers that no plain picture needs.
+WIDE_INTEGERS = frozenset({"uint16", "uint32", "uint64", "int16", "int32", "int64", "long"})
+#: Files of images that no decoder gives at a fraction of their size.
+WHOLE_IMAGES = frozenset({".png", ".bmp", ".tif", ".tiff", ".gif"})
+#: Files of recordings that have to be decoded; a ``.wav`` is only read.
+COMPRESSED_SOUND = frozenset({".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".wma"})
 #: Below this, a transform that happens by chance leaves nearly all samples alone.
 SELDOM = 0.2
 
@@ -37,7 +43,7 @@ ENCODERS = frozenset(
 STORES = frozenset({"lmdb.open", "lmdb.Environment", "h5py.File"})
 #: Calls that give the bytes of their first argument in another shape.
 WRAPPED_BYTES = frozenset(
-    ["io.BytesIO", "builtins.bytes", "builtins.bytearray", "builtins.memoryview",
+    ["io.BytesIO", "six.BytesIO", "builtins.bytes", "builtins.bytearray", "builtins.memoryview",
      "numpy.frombuffer", "numpy.fromstring", "numpy.asarray", "numpy.array", "torch.frombuffer",
      "torch.from_numpy", "torch.tensor"]
 )  # fmt: skip

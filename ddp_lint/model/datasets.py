@@ -245,7 +245,7 @@ class Datasets:
     def _enter(self, unit: Unit, chain: Chain, walk: _Walk) -> None:
         for statement in unit.statements:
             for node in self.facts.steps.sequence(statement):
-                if id(node) in walk.seen or (self.training and _is_left_out(node)):
+                if id(node) in walk.seen or self.leaves_out(node):
                     continue
                 walk.seen.add(id(node))
                 if id(node) not in walk.found:
@@ -253,11 +253,18 @@ class Datasets:
                         self.facts, node, unit, chain, walk.owner, walk.loader
                     )
                 if isinstance(node, nodes.Call) and len(chain) < _DEEPEST:
-                    for target in self._entered(node, unit, walk.cls):
+                    for target in self.entered(node, unit, walk.cls):
                         if target.is_function and all(u is not target for _, u in chain):
                             self._enter(target, (*chain, (node, unit)), walk)
 
-    def _entered(self, call: nodes.Call, unit: Unit, cls: Class | None) -> list[Unit]:
+    def leaves_out(self, node: Node) -> bool:
+        """What training never runs; only calls and loops are asked about."""
+        asked = isinstance(node, (nodes.Call, nodes.For, *COMPREHENSIONS))
+        return self.training and asked and is_left_out_of_training(node)
+
+    def entered(self, call: nodes.Call, unit: Unit, cls: Class | None) -> list[Unit]:
+        """The project's own code that a call of a sample's work runs; ``cls`` is whose samples
+        they are."""
         own = self._own_method(call, unit, cls) if cls is not None else None
         if own is not None:
             return [own]
@@ -316,9 +323,3 @@ class Datasets:
             for inside in given:
                 todo.extend(self.facts.origins(inside))
         return found
-
-
-def _is_left_out(node: Node) -> bool:
-    """What training never runs; only calls and loops are asked about."""
-    asked = isinstance(node, (nodes.Call, nodes.For, *COMPREHENSIONS))
-    return asked and is_left_out_of_training(node)

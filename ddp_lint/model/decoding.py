@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,42 +11,45 @@ from astroid import nodes
 
 from ddp_lint.finding import Related
 from ddp_lint.model.data_api import (
+    COMPRESSED_SOUND,
     ENCODERS,
     MEASURING_FLAGS,
     SCALED_FLAGS,
     SOUND,
     STORES,
+    WHOLE_IMAGES,
+    WIDE_INTEGERS,
     WRAPPED_BYTES,
 )
 from ddp_lint.model.datasets import Datasets, SampleSpot
+from ddp_lint.model.endings import endings
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.flow import Condition, conditions, exclusive
+from ddp_lint.model.flow import conditions, exclusive
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Made, Origin, inner
 from ddp_lint.model.picking import Picking
-from ddp_lint.model.tree import Node, ancestors, dotted, elements, is_within, statement, walk
+from ddp_lint.model.resizing import Change, Resizing
+from ddp_lint.model.sample_flow import SampleFlow
+from ddp_lint.model.tree import Node, ancestors, dotted, is_within, statement, walk
 
 _HEADER = frozenset({"size", "width", "height", "format", "info", "mode", "shape", "verify"})
 _KEPT_CHECKS = frozenset({"exists", "isfile", "is_file", "lexists"})
-#: Calls that change the size of an image, and calls that cut a piece out of it.
-_RESIZING = re.compile(
-    r"resize|rescale|thumbnail|letter_?box|interpolate|warp_?(affine|perspective)|zoom|MaxSize"
-    r"|RandomSized", re.I
-)  # fmt: skip
-_CROPPING = re.compile(r"crop", re.I)
 _DEEPEST = 4
 
-#: What is done to the size of an image; "" where nothing is to be seen.
-Change = Literal["resize", "crop", ""]
+#: What may be done once before training, with the change of size that it stands in for; "" is
+#: nothing.
+Help = Literal[
+    "decode", "resample", "decode and resample", "keep pixels", "keep less", "resize",
+    "resize or scale", "cut", "cut and resize", "crop", "crop and resize", ""
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Decode(SampleSpot):
-    """An image or recording is decoded for a sample; ``later`` is what its dataset does then."""
+    """An image or recording is decoded for a sample."""
 
     node: nodes.Call
     datasets: Datasets = field(repr=False)
-    later: tuple[Node, ...] = field(repr=False)
     beside: tuple[Node, ...] = ()
 
     @property
@@ -108,50 +110,161 @@ class Decode(SampleSpot):
     @property
     def is_from_store(self) -> bool:
         """Whether the bytes are an entry of an LMDB or HDF5 that was made for the purpose."""
-        return _all_made_by(STORES, self.facts, self.node)
+        made_by = _made_by(self.facts, self.node)
+        # A reader of somebody's own is called after it: ``LMDBReader``.
+        return bool(made_by) and all(
+            name in STORES or "lmdb" in name.rpartition(".")[2].lower() for name in made_by
+        )
 
     @cached_property
     def for_other_samples(self) -> Node | None:
         """The loop over samples chosen at random in which it is done, if there is one."""
         return Picking(self.facts, self.chain, self.node).loop
 
+    @cached_property
+    def is_one_of_several(self) -> bool:
+        """Whether there are more images like this one than samples: the frames of a video, of
+        which a sample takes some, or one by chance."""
+        if any(
+            getattr(use.node.func, "attrname", "") == "seek"
+            for use in self._followed.uses
+            if isinstance(use.node, nodes.Call)
+        ):
+            return True  # the file itself holds several
+        if ENCODERS.isdisjoint(_made_by(self.facts, self.node)) and any(
+            self._resizing.is_drawn(one, self.chain) for one in self._given
+        ):
+            return True
+        return Picking(self.facts, self.chain, self.node).is_one_of_several
+
+    # -- the file ---------------------------------------------------------------------------
+
     @property
-    def is_measured(self) -> bool:
-        """Whether the pixels are numbers of another kind: a depth, a flow."""
-        parts = (dotted(part) for argument in self.node.args for part in walk(argument))
-        return any(part.endswith(MEASURING_FLAGS) for part in parts)
+    def _given(self) -> list[Node]:
+        """The file, or the bytes of one; none, where nothing is passed."""
+        return _first_argument(self.node)
 
     @cached_property
+    def endings(self) -> frozenset[str]:
+        """How the names of the files end; "" is one that is not known."""
+        found = [endings(self.datasets.loading, one) for one in self._given]
+        return found[0] if found else frozenset({""})
+
+    @property
+    def is_compressed_sound(self) -> bool:
+        return self.endings <= COMPRESSED_SOUND
+
+    @property
+    def is_plain_sound(self) -> bool:
+        """Whether there is nothing to decode, only to read."""
+        return self.endings == {".wav"}
+
+    # -- what becomes of it -----------------------------------------------------------------
+
+    @cached_property
+    def _followed(self) -> SampleFlow:
+        return SampleFlow(self.datasets, self)
+
+    @cached_property
+    def _resizing(self) -> Resizing:
+        return Resizing(self.datasets, self, self._followed)
+
+    @property
     def change(self) -> Change:
-        """What is done to its size first, as far as it is to be seen; by chance does not count
-        where a crop follows."""
-        perhaps: Change = ""
-        for node in self.later:
-            change = self._change(node)
-            if change and not any(_is_choice(condition, node) for condition in conditions(node)):
+        """What is done to its size first, as far as it is to be seen."""
+        return self._resizing.change
+
+    @property
+    def is_made_small(self) -> bool:
+        return self._resizing.is_small
+
+    @property
+    def may_be_scaled(self) -> bool:
+        """Whether a decoder may give it at a fraction of its size: those of PNG do not."""
+        return not self.endings & WHOLE_IMAGES and not self.is_measured
+
+    @property
+    def is_passed_on(self) -> bool:
+        """Whether it goes into something that cannot be followed."""
+        followed = self._followed
+        return followed.is_given_away or any(use.is_unknown for use in followed.uses)
+
+    @cached_property
+    def is_measured(self) -> bool:
+        """Whether the pixels are numbers of another kind: a depth, a flow, a map of labels."""
+        parts = (dotted(part) for argument in self.node.args for part in walk(argument))
+        if any(part.endswith(MEASURING_FLAGS) for part in parts):
+            return True
+        return any(use.is_itself and _counts(use.node) for use in self._followed.uses)
+
+    @property
+    def is_resampled(self) -> bool:
+        """Whether the rate of a recording is changed for each sample."""
+        names = self.facts.names(self.node)
+        if any(name.startswith("librosa.") for name in names):
+            rate = next((k.value for k in self.node.keywords if k.arg == "sr"), None)
+            return not (isinstance(rate, nodes.Const) and rate.value is None)
+        return any(
+            isinstance(use.node, nodes.Call)
+            and any(
+                "resample" in name.lower()
+                for name in (
+                    dotted(use.node.func).rpartition(".")[2],
+                    *(o.name for o in self.facts.origins(use.node.func) if isinstance(o, Made)),
+                )
+            )
+            for use in self._followed.uses
+        )
+
+    # -- what helps -------------------------------------------------------------------------
+
+    @property
+    def help(self) -> Help:
+        """What may be done once, before training; "" where nothing is seen that would pay."""
+        return self._help_for_sound if self.is_sound else self._help_for_image
+
+    @property
+    def _help_for_sound(self) -> Help:
+        if self.is_resampled:
+            return "resample" if self.is_plain_sound else "decode and resample"
+        return "decode" if self.is_compressed_sound else ""
+
+    @property
+    def _help_for_image(self) -> Help:
+        change = self.change
+        if change == "several sizes":
+            return ""  # there is no size to keep it at
+        if self.is_one_of_several and change not in ("resize", "cut and resize"):
+            return ""  # the pixels of all frames of all videos are more than a disk holds
+        if self.is_measured:
+            return "keep pixels"
+        match change:
+            case "":
+                return "keep less" if self.is_passed_on else "keep pixels"
+            case "resize":
+                return "resize or scale" if self.is_made_small and self.may_be_scaled else "resize"
+            case _:
                 return change
-            perhaps = "crop" if "crop" in (perhaps, change) else perhaps or change
-        return perhaps
-
-    def _change(self, node: Node) -> Change:
-        if isinstance(node, nodes.Subscript):
-            return "crop" if _is_piece(node) else ""
-        # Of a function of the project not its name tells, but what it does, which comes next.
-        if not isinstance(node, nodes.Call) or self.facts.graph.targets_of(node):
-            return ""
-        names = [str(getattr(node.func, "attrname", getattr(node.func, "name", "")))]
-        names += [o.name for o in self.datasets.transforms_in(node.func) if isinstance(o, Made)]
-        if any(_RESIZING.search(name.rpartition(".")[2]) for name in names):
-            return "resize"
-        return "crop" if any(_CROPPING.search(name.rpartition(".")[2]) for name in names) else ""
 
 
-def _is_choice(condition: Condition, node: Node) -> bool:
-    """A condition that some samples meet; not ``if self.transform: self.transform(image)``."""
-    if condition.exit is not None:
-        return False
-    called = dotted(node.func) if isinstance(node, nodes.Call) else ""
-    return not called or all(dotted(part) != called for part in walk(condition.test))
+def _counts(node: Node) -> bool:
+    """Whether pixels are taken for whole numbers: wide ones, or such that are compared."""
+    match node:
+        case nodes.Call(func=func):
+            name = str(getattr(func, "attrname", getattr(func, "name", "")))
+            given = [*node.args, *(k.value for k in node.keywords)]
+            types = {dotted(one).rpartition(".")[2] for one in given}
+            types |= {str(one.value) for one in given if isinstance(one, nodes.Const)}
+            asked = name in ("astype", "to", "type") or any(
+                k.arg == "dtype" for k in node.keywords
+            )
+            wide = bool(types & WIDE_INTEGERS) or (asked and "int" in types)
+            return wide or name in WIDE_INTEGERS or name in ("LongTensor", "IntTensor")
+        case nodes.BinOp(op="//" | "<<" | ">>" | "&" | "|"):
+            return True
+        case nodes.Compare(ops=[("==" | "!=", right)]):
+            return not isinstance(right, nodes.Const) or isinstance(right.value, int)
+    return False
 
 
 def _head_of_chain(node: Node) -> nodes.If | None:
@@ -164,13 +277,18 @@ def _head_of_chain(node: Node) -> nodes.If | None:
 
 def decodes_from_memory(facts: Facts, call: nodes.Call) -> bool:
     """Whether what is decoded was encoded by the program itself, to spoil it."""
-    return _all_made_by(ENCODERS, facts, call)
+    made_by = _made_by(facts, call)
+    return bool(made_by) and ENCODERS.issuperset(made_by)
 
 
-def _all_made_by(makers: frozenset[str], facts: Facts, decode: nodes.Call) -> bool:
-    given = [*decode.args[:1], *(k.value for k in decode.keywords)][:1]
-    found = [origin for node in given for origin in _sources(facts, node, 0)]
-    return bool(found) and all(isinstance(o, Made) and o.name in makers for o in found)
+def _made_by(facts: Facts, decode: nodes.Call) -> list[str]:
+    """What has made the bytes, by name; "" is something unknown."""
+    found = [o for node in _first_argument(decode) for o in _sources(facts, node, 0)]
+    return [o.name if isinstance(o, Made) else "" for o in found]
+
+
+def _first_argument(call: nodes.Call) -> list[Node]:
+    return [*call.args[:1], *(k.value for k in call.keywords)][:1]
 
 
 def _sources(facts: Facts, node: Node, depth: int) -> Iterator[Origin]:
@@ -180,29 +298,23 @@ def _sources(facts: Facts, node: Node, depth: int) -> Iterator[Origin]:
         wraps = isinstance(base, Made) and base.name in WRAPPED_BYTES and depth < _DEEPEST
         if wraps and isinstance(base, Made) and base.call.args:
             yield from _sources(facts, base.call.args[0], depth + 1)
-        elif wraps and isinstance(base, Made) and (save := _filling(facts, base)) is not None:
-            yield Made("PIL.Image.Image.save", save)
+        elif wraps and isinstance(base, Made):
+            filled = list(_filling(facts, base, depth))
+            yield from filled or [base]
         else:
             yield base
 
 
-def _filling(facts: Facts, buffer: Made) -> nodes.Call | None:
-    """``image.save(buffer)``: the call that encodes an image into an empty buffer."""
+def _filling(facts: Facts, buffer: Made, depth: int) -> Iterator[Origin]:
+    """What comes into an empty buffer: ``image.save(buffer)``, ``buffer.write(content)``."""
     for call in facts.values.unit_of(buffer.call).calls:
-        if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "save":
+        func = call.func
+        if not isinstance(func, nodes.Attribute) or not call.args:
             continue
-        if any(buffer in facts.origins(one) for one in call.args[:1]):
-            return call
-    return None
-
-
-def _is_piece(node: nodes.Subscript) -> bool:
-    """``image[y:y + h, x:x + w]``."""
-    if not isinstance(node.slice, nodes.Tuple):
-        return False
-    cuts = [one for one in elements(node.slice) if isinstance(one, nodes.Slice)]
-    bounded = [one for one in cuts if one.lower is not None and one.upper is not None]
-    return len(bounded) >= 2 and not isinstance(node.parent, nodes.AssignAttr)
+        if func.attrname == "save" and buffer in facts.origins(call.args[0]):
+            yield Made("PIL.Image.Image.save", call)
+        elif func.attrname == "write" and buffer in facts.origins(func.expr):
+            yield from _sources(facts, call.args[0], depth + 1)
 
 
 def _asks_for_kept(test: Node, holds: bool, unit: Unit) -> bool:

@@ -50,6 +50,18 @@ class Picking:
                     return loop
         return None
 
+    @property
+    def is_one_of_several(self) -> bool:
+        """Whether it is done again and again for one sample, each time for another thing."""
+        for way in self.ways:
+            unit = self.facts.values.unit_of(way)
+            for loop, target, iterable in _around(way):
+                turning = {n.name for n in walk(target) if isinstance(n, nodes.AssignName)}
+                few = isinstance(iterable, nodes.Tuple | nodes.List)
+                if not few and _mentioned(way, unit, loop, turning) & turning:
+                    return True
+        return False
+
     # -- chance -----------------------------------------------------------------------------
 
     def _picks(self, node: Node, unit: Unit, level: int, depth: int, again: bool) -> bool:

@@ -47,15 +47,13 @@ class Samples:
 
     @cached_property
     def decodes(self) -> list[Decode]:
-        work = self.datasets.work
         return [
-            Decode(s.facts, s.node, s.unit, s.chain, s.owner, s.loader, self.datasets,
-                   tuple(one.node for one in work[at + 1 :] if one.owner == s.owner))
-            for at, s in enumerate(work)
+            Decode(s.facts, s.node, s.unit, s.chain, s.owner, s.loader, self.datasets)
+            for s in self.datasets.work
             if isinstance(s.node, nodes.Call)
             and self._is_decode(s.node)
             and not decodes_from_memory(self.facts, s.node)
-        ]  # fmt: skip
+        ]
 
     @cached_property
     def repeated_decodes(self) -> list[Decode]:

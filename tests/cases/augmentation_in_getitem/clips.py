@@ -1,4 +1,7 @@
-"""Several files that are one sample: a window of frames, and frames or views of one item."""
+"""Several files that are one sample: a window of frames, and frames or views of one item.
+
+Nothing is said of them: the pixels of all frames of all videos are more than a disk holds.
+"""
 
 import random
 from pathlib import Path
@@ -12,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 
 def unpack(content):
-    return cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)  # DDP302
+    return cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_COLOR)
 
 
 class Windows(Dataset):
@@ -44,7 +47,7 @@ class Slices(Dataset):
 
     def __getitem__(self, index):
         start = random.randrange(len(self.paths) - 16)
-        frames = [cv2.imread(path) for path in self.paths[start : start + 16]]  # DDP302
+        frames = [cv2.imread(path) for path in self.paths[start : start + 16]]
         return torch.from_numpy(np.stack(frames)).float()
 
 
@@ -56,7 +59,7 @@ class OneOfTheClips(Dataset):
         return len(self.clips)
 
     def __getitem__(self, index):
-        frames = [cv2.imread(path) for path in random.choice(self.clips)]  # DDP302
+        frames = [cv2.imread(path) for path in random.choice(self.clips)]
         return torch.from_numpy(np.stack(frames)).float()
 
 
@@ -76,7 +79,7 @@ class Views(Dataset):
         found = []
         for number in chosen:
             path = paths[number]
-            found.append(np.asarray(Image.open(path).convert("RGB")))  # DDP302
+            found.append(np.asarray(Image.open(path).convert("RGB")))
         return found
 
     def __getitem__(self, index):

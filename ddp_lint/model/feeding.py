@@ -36,6 +36,7 @@ class Feeding:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self._used: dict[int, _Used] = {}
+        self._lost: dict[int, list[tuple[nodes.Call, _Used]]] = {}
 
     def backwards(self, happening: Happening) -> frozenset[int]:
         """The backward calls, by identity, that the value of a happening goes into."""
@@ -115,17 +116,27 @@ class Feeding:
         """The backward calls of a unit into which go the names that a statement gives a value."""
         if not names:
             return
-        for call in unit.calls:
-            if self.facts.steps.is_backward(call):
-                lost: list[Node] = [loss_of(call)]
-            elif self._goes_back(call):
-                lost = [*call.args, *(k.value for k in call.keywords)]
-            else:
-                continue
-            if _may_follow(call, made_at) and _is_used(
-                unit, made_at, names, self._closed(unit, lost)
-            ):
+        for call, used in self._lost_in(unit):
+            if _may_follow(call, made_at) and _is_used(unit, made_at, names, used):
                 yield id(call)
+
+    def _lost_in(self, unit: Unit) -> list[tuple[nodes.Call, _Used]]:
+        """The backward calls of a unit, and the calls that lead to one, with what goes into them."""
+        known = self._lost.get(id(unit))
+        if known is None:
+            known = self._lost[id(unit)] = [
+                (call, self._closed(unit, lost))
+                for call in unit.calls
+                if (lost := self._backpropagated(call)) is not None
+            ]
+        return known
+
+    def _backpropagated(self, call: nodes.Call) -> list[Node] | None:
+        if self.facts.steps.is_backward(call):
+            return [loss_of(call)]
+        if self._goes_back(call):
+            return [*call.args, *(k.value for k in call.keywords)]
+        return None
 
     def _returned(self, unit: Unit) -> _Used:
         known = self._used.get(id(unit))

@@ -121,7 +121,7 @@ class Feeding:
                 yield id(call)
 
     def _lost_in(self, unit: Unit) -> list[tuple[nodes.Call, _Used]]:
-        """The backward calls of a unit, and the calls that lead to one, with what goes into them."""
+        """Backward calls of a unit, and calls that lead to one, with what goes into them."""
         known = self._lost.get(id(unit))
         if known is None:
             known = self._lost[id(unit)] = [

@@ -184,5 +184,15 @@ def inner(origin: Origin) -> Iterator[Origin]:
         at = at.of if isinstance(at, Member | Result | Item) else None
 
 
-def depth(origin: Origin) -> int:
-    return sum(1 for _ in inner(origin))
+def is_deeper(origin: Origin, bound: int) -> bool:
+    """Whether ``origin`` is made from so much: with itself, more than ``bound``."""
+    at: Origin | None = origin
+    while isinstance(at, _MADE_FROM):
+        bound -= 1
+        if not bound:
+            return True
+        at = at.of
+    return False
+
+
+_MADE_FROM = (Member, Result, Item)

@@ -81,6 +81,8 @@ class Steps:
         self._sequences: dict[int, list[Node]] = {}
         self._backward_units: dict[int, bool] = {}
         self._step_units: dict[int, bool] = {}
+        self._calls: dict[int, list[nodes.Call]] = {}
+        self._back_loops: dict[int, bool] = {}
 
     # -- what a unit runs, in order ---------------------------------------------------------
 
@@ -193,11 +195,18 @@ class Steps:
     def loop_steps(self, loop: Node) -> bool:
         """Whether an iteration of ``loop`` can update parameters."""
         return any(
-            self.is_optimizer_step(node)
-            or any(self.reaches_step(target) for target in self.graph.targets_of(node))
-            for node in walk_scope(loop)
-            if isinstance(node, nodes.Call)
+            self.is_optimizer_step(call)
+            or any(self.reaches_step(target) for target in self.graph.targets_of(call))
+            for call in self._calls_in(loop)
         )
+
+    def _calls_in(self, loop: Node) -> list[nodes.Call]:
+        """The calls that stand in a loop, not in functions within it."""
+        known = self._calls.get(id(loop))
+        if known is None:
+            known = [node for node in walk_scope(loop) if isinstance(node, nodes.Call)]
+            self._calls[id(loop)] = known
+        return known
 
     @cached_property
     def windows(self) -> list[StepLoop]:
@@ -216,7 +225,7 @@ class Steps:
     def _steps_by_itself(self, loop: Loop) -> bool:
         """Whether an iteration updates parameters, but for the trainings that it runs as a
         whole."""
-        for call in (node for node in walk_scope(loop) if isinstance(node, nodes.Call)):
+        for call in self._calls_in(loop):
             inner = next((one for one in loops_around(call) if self._goes_back(one)), loop)
             if inner is not loop and is_within(inner, loop):
                 continue
@@ -242,14 +251,12 @@ class Steps:
 
     def _is_step_loop(self, loop: Node) -> bool:
         """The innermost loop around a backward pass, but for loops over several losses."""
-        for node in walk_scope(loop):
-            if not isinstance(node, nodes.Call):
-                continue
-            goes_back = self.is_backward(node) or any(
+        for call in self._calls_in(loop):
+            goes_back = self.is_backward(call) or any(
                 self._backward_outside_loops(target, set())
-                for target in self.graph.targets_of(node)
+                for target in self.graph.targets_of(call)
             )
-            if goes_back and self._innermost(node, loop):
+            if goes_back and self._innermost(call, loop):
                 return True
         return False
 
@@ -266,7 +273,6 @@ class Steps:
         forward pass of its own and steps no optimizer."""
         if not isinstance(loop, nodes.For):
             return False
-        calls = [n for n in walk_scope(loop) if isinstance(n, nodes.Call)]
         return all(
             self.is_backward(call)
             or (
@@ -275,7 +281,7 @@ class Steps:
             )
             or dotted(call.func) in ("zip", "enumerate", "range", "len")
             or not isinstance(call.func, nodes.Attribute | nodes.Name)
-            for call in calls
+            for call in self._calls_in(loop)
         )
 
     def _backward_outside_loops(self, unit: Unit, seen: set[int]) -> bool:
@@ -307,12 +313,14 @@ class Steps:
 
     def _goes_back(self, loop: Node) -> bool:
         """Whether an iteration of ``loop`` starts a backward pass."""
-        return any(
-            self.is_backward(node)
-            or any(self.reaches_backward(target) for target in self.graph.targets_of(node))
-            for node in walk_scope(loop)
-            if isinstance(node, nodes.Call)
-        )
+        known = self._back_loops.get(id(loop))
+        if known is None:
+            known = self._back_loops[id(loop)] = any(
+                self.is_backward(call)
+                or any(self.reaches_backward(target) for target in self.graph.targets_of(call))
+                for call in self._calls_in(loop)
+            )
+        return known
 
     def _hooks(self) -> Iterator[StepLoop]:
         for unit in self.graph.units:

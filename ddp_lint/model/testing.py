@@ -17,9 +17,18 @@ _FILE = re.compile(r"(^|/)(tests?|testing)/|(^|/)test_[^/]*\.py$|_test\.py$")
 
 def is_of_tests(facts: Facts, unit: Unit) -> bool:
     """Whether every way to ``unit`` starts in a test."""
-    starts = facts.ranks.starts(unit)
-    tests = [_is_test(at) for at in facts.units if id(at) in starts]
+    tests = [_is_test(at) for at in _starts(facts, unit)]
     return bool(tests) and all(tests)
+
+
+def _starts(facts: Facts, unit: Unit) -> list[Unit]:
+    """Where what comes to ``unit`` starts."""
+    known = facts.once(_by_identity)
+    return [known[start] for start in facts.ranks.starts(unit) if start in known]
+
+
+def _by_identity(facts: Facts) -> dict[int, Unit]:
+    return {id(unit): unit for unit in facts.units}
 
 
 def is_started_by_a_runner(facts: Facts, unit: Unit) -> bool:
@@ -28,8 +37,7 @@ def is_started_by_a_runner(facts: Facts, unit: Unit) -> bool:
 
     A script is started by people, also where its name begins like a test's.
     """
-    starts = facts.ranks.starts(unit)
-    found = [at for at in facts.units if id(at) in starts]
+    found = _starts(facts, unit)
     return bool(found) and all(at.is_function and _is_test(at) for at in found)
 
 

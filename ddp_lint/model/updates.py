@@ -17,6 +17,18 @@ from ddp_lint.model.tree import Node, dotted, walk, walk_scope
 
 def updates_parameters(facts: Facts, loop: StepLoop) -> bool:
     """Whether parameters are updated in the loop or around it, or by the framework."""
+    known = facts.once(_answers)
+    if id(loop.node) not in known:
+        known[id(loop.node)] = _updates(facts, loop)
+    return known[id(loop.node)]
+
+
+def _answers(facts: Facts) -> dict[int, bool]:
+    """By the identity of loops, what has been found about them."""
+    return {}
+
+
+def _updates(facts: Facts, loop: StepLoop) -> bool:
     if loop.is_hook or facts.steps.loop_steps(loop.node):
         return True
     if any(facts.steps.loop_steps(outer) for outer, _ in loop.outer_loops):

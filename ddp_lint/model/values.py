@@ -32,7 +32,7 @@ from ddp_lint.model.origins import (
     Result,
     Type,
     Unknown,
-    depth,
+    is_deeper,
 )
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.torch_api import EXTERNAL, ROLES, SAME_OBJECT, WRAPPERS
@@ -311,7 +311,7 @@ class Values:
     # -- attributes -------------------------------------------------------------------------
 
     def member(self, base: Origin, name: str, node: Node) -> Iterator[Origin]:
-        if depth(base) > DEEPEST:
+        if is_deeper(base, DEEPEST):
             yield Unknown(node)
             return
         match base:
@@ -426,7 +426,7 @@ class Values:
     # -- calls ------------------------------------------------------------------------------
 
     def called(self, func: Origin, call: nodes.Call) -> Iterator[Origin]:
-        if depth(func) > DEEPEST:
+        if is_deeper(func, DEEPEST):
             yield Unknown(call)
             return
         match func:
@@ -516,7 +516,7 @@ class Values:
     # -- parts ------------------------------------------------------------------------------
 
     def item(self, base: Origin, how: int | str) -> Iterator[Origin]:
-        if depth(base) > DEEPEST:
+        if is_deeper(base, DEEPEST):
             node = _node_of(base)
             yield Item(Unknown(node), how) if node else base
             return

@@ -133,5 +133,5 @@ def check(program: Program) -> Findings:
             f"`{read.value_text}` is read by {read.how} on every step, and the host waits for the "
             f"device each time; {remedy}",
             related=read.chain,
-            fix=read.deferral,
+            fix=program.deferrals.of(read),
         )

@@ -489,11 +489,142 @@ def test_two_sums() -> None:
         ),
         summing(
             "total += loss.detach()\nright += (outputs > 0).sum()",
-            "right = int(right)",
             "total = float(total)",
+            "right = int(right)",
             "print(total, right)",
             start="right = 0",
         ),
+    )
+
+
+def test_a_sum_that_nobody_reads_stays_like_its_neighbours() -> None:
+    check(
+        "DDP101",
+        summing(
+            "unread += (outputs > 0).sum().item()\ntotal += loss.item()",
+            "print(total)",
+            start="unread = 0",
+        ),
+        summing(
+            "unread += (outputs > 0).sum()\ntotal += loss.detach()",
+            "total = float(total)",
+            "unread = int(unread)",
+            "print(total)",
+            start="unread = 0",
+        ),
+    )
+    check("DDP101", summing("total += loss.item()"), summing("total += loss.detach()"))
+
+
+def test_a_sum_over_several_rounds_is_a_number_again_behind_the_last() -> None:
+    rounds = """
+        import torch
+
+
+        def train(model, loader, optimizer, epochs):
+            model.cuda()
+            for epoch in range(epochs):
+                total = 0.0
+                for again in range(3):
+                    for images in loader:
+                        loss = model(images.cuda()).mean()
+                        optimizer.zero_grad()
+                        loss.backward()
+                        optimizer.step()
+                        total += loss.item()
+                    {round}
+                {end}
+    """
+    each = rounds.replace("loss.item()", "loss.detach()")
+    number = "total = float(total)"
+    here, there = "\n" + " " * 16, "\n" + " " * 20
+    check(
+        "DDP101",
+        rounds.format(round="pass", end="print(total)"),
+        each.format(round="pass", end=number + here + "print(total)"),
+    )
+    # whoever wants it after each round gets a number each time, also at the start of the next
+    check(
+        "DDP101",
+        rounds.format(round="history.append(total)", end="pass"),
+        each.format(round=number + there + "history.append(total)", end="pass"),
+    )
+    early = ("for images in loader:", "history.append(total)" + there + "for images in loader:")
+    check(
+        "DDP101",
+        rounds.replace(*early).format(round="pass", end="pass"),
+        each.replace(*early).format(round=number + there + "pass", end="pass"),
+    )
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "print(loss)",
+        'bar.desc = "loss {:.3f}".format(loss)',
+        "history.append(outputs.mean().item())",
+        "if loss > 100:\n    print('large')",
+        "started = time.time()\ntorch.cuda.synchronize()\nhistory.append(time.time() - started)",
+    ],
+)
+def test_a_sum_stays_a_number_where_the_step_waits_anyway(other: str) -> None:
+    check("DDP101", summing(f"total += loss.item()\n{other}", "print(total)"), None)
+
+
+def test_a_sum_stays_a_number_where_another_one_does() -> None:
+    sums = "total += loss.item()\nright += images.sum().item()"
+    check("DDP101", summing(sums, "print(total)", start="right = 0"), None)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "if step % 100 == 0:\n    print(loss)",
+        "if settings.verbose:\n    print(loss)",
+    ],
+)
+def test_a_read_now_and_then_keeps_no_sum_from_the_device(other: str) -> None:
+    check(
+        "DDP101",
+        summing(f"total += loss.item()\n{other}", "print(total)"),
+        summing(f"total += loss.detach()\n{other}", "total = float(total)", "print(total)"),
+    )
+
+
+def test_a_wait_before_the_backward_pass_is_another_one() -> None:
+    """Behind it the device has a backward pass and an update to do."""
+    asked = (
+        "outputs = model(images)",
+        "outputs = model(images)\n                assert outputs.sum() > 0",
+    )
+    check(
+        "DDP101",
+        summing("total += loss.item()", "print(total)").replace(*asked),
+        summing("total += loss.detach()", "total = float(total)", "print(total)").replace(*asked),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("loss.detach().clone()", "loss.detach().clone()"),
+        ("loss.clone().detach()", "loss.clone().detach()"),
+        ("outputs.mean().clone()", "outputs.mean().clone().detach()"),
+        ("loss.data.mean()", "loss.data.mean()"),
+    ],
+)
+def test_what_is_copied_or_detached_already(before: str, after: str) -> None:
+    check(
+        "DDP101",
+        summing(f"total += {before}.item()", "print(total)"),
+        summing(f"total += {after}", "total = float(total)", "print(total)"),
+    )
+    named = "value = {}\ntotal += value{}".format
+    detached = ".detach()" if before != after else ""
+    check(
+        "DDP101",
+        summing(named(before, ".item()"), "print(total)"),
+        summing(named(before, detached), "total = float(total)", "print(total)"),
     )
 
 
@@ -506,6 +637,15 @@ def test_a_sum_of_halves_has_32_bits() -> None:
         summing("total += loss.detach().float()", "total = float(total)", "print(total)").replace(
             "model.cuda()", half
         ),
+    )
+    check(
+        "DDP101",
+        summing("total += outputs.float().mean().item()", "print(total)").replace(
+            "model.cuda()", half
+        ),
+        summing(
+            "total += outputs.float().mean().detach()", "total = float(total)", "print(total)"
+        ).replace("model.cuda()", half),
     )
 
 

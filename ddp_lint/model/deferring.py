@@ -2,23 +2,24 @@
 
 ``total += loss.item()`` may add the tensor instead where nothing asks for the number before the
 loop ends; behind the loop the sum is made a number again, so that whatever comes then (a return,
-a print, ``json.dump``) gets what it got before.
+a print, ``json.dump``) gets what it got before.  Which reads are worth it, see ``deferrals``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 from astroid import nodes
 
 from ddp_lint.finding import Edit
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.flow import reaching
+from ddp_lint.model.flow import loops_around, reaching
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.steps import Happening, StepLoop
-from ddp_lint.model.tree import Node, dotted, is_within, position, statement, walk
+from ddp_lint.model.tree import Loop, Node, dotted, is_within, position, statement, walk
 
 Number = Literal["float", "int"]
 
@@ -28,35 +29,101 @@ _HALF = re.compile(r"\bhalf\b|float16|fp16|bf16|autocast|deepspeed", re.I)
 _AS_TEXT = re.compile(r"%[-+ #0-9.*]*[sra]|![sra]")
 _MEANS = frozenset({"mean", "float", "double", "norm", "std", "var", "sqrt", "exp", "log"})
 _COMPARES = frozenset({"eq", "ne", "gt", "lt", "ge", "le", "argmax", "argmin", "long", "int"})
-_KEEPING = frozenset({"sum", "detach", "data", "squeeze", "view", "reshape", "all", "any", "abs"})
+_KEEPING = frozenset({"sum", "detach", "data", "squeeze", "view", "reshape", "all", "any", "abs",
+                      "clone", "contiguous"})  # fmt: skip
+#: What leaves no graph, and what gives at least 32 bits.
+_DETACHING = frozenset({"detach", "data"})
+_FULL = frozenset({"float", "double"})
 _READ = re.compile(r"\s*\.\s*item\s*\(\s*\)$")
 _DEEPEST = 6
 
 
-def deferred(facts: Facts, loop: StepLoop, read: Node, value: Node) -> tuple[Edit, ...]:
-    """Edits that let ``read``, the ``.item()`` of ``value``, wait until after the loop."""
+@dataclass(frozen=True)
+class Sum:
+    """A sum that may collect tensors: ``kept`` adds one in place of its number.
+
+    ``last`` is the outermost loop that does nothing with the sum but to add to it; behind that,
+    ``readers`` get it.
+    """
+
+    name: str
+    number: Number
+    kept: Edit
+    last: Loop
+    readers: tuple[Node, ...]
+    is_dead: bool
+
+    @property
+    def first_read(self) -> tuple[int, int]:
+        """Where the sum is read first behind its loop; in the next round, if it comes to that."""
+        behind = [position(use) for use in self.readers if position(use) > position(self.last)]
+        return min(behind or map(position, self.readers), default=(0, 0))
+
+
+def deferred(facts: Facts, loop: StepLoop, read: Node, value: Node) -> Sum | None:
+    """The sum that lets ``read``, the ``.item()`` of ``value``, wait until after the loop."""
     at = statement(read)
     if not isinstance(at, nodes.AugAssign) or at.value is not read or at.op != "+=":
-        return ()
+        return None
     unit, around = facts.values.unit_of(at), loop.node
     if not isinstance(at.target, nodes.AssignName) or isinstance(around, nodes.FunctionDef):
-        return ()
+        return None
     if unit is not loop.unit or around.orelse or _is_part_of_a_step(facts, loop):
-        return ()
+        return None
     name = at.target.name
     number = number_of(facts, value, loop, 0)
     uses = _uses(unit, name)
     if number is None or uses is None or not _starts_as_number(unit, name, at):
-        return ()
+        return None
     inside = [use for use in uses if is_within(use, around)]
     if not all(_is_shown(use) and _is_seldom(facts, loop, use) for use in inside):
-        return ()
-    kept = _kept(facts, loop, read, number)
+        return None
+    kept = _kept(facts, loop, read, value, number)
     if kept is None:
-        return ()
-    if not any(position(around) < position(use) for use in uses if use not in inside):
-        return (kept,)
-    return kept, facts.insert_after(around, f"{name} = {number}({name})")
+        return None
+    others = [use for use in uses if use not in inside]
+    last = _last_loop(unit, name, around, others)
+    readers = tuple(use for use in others if _may_follow(use, last))
+    return Sum(name, number, kept, last, readers, is_dead=not uses)
+
+
+def edits_for(facts: Facts, sums: Iterable[Sum]) -> tuple[Edit, ...]:
+    """Edits that let all these sums collect tensors, and make them numbers again for those who
+    get them, in the order in which they are wanted.
+
+    What nobody reads becomes a number along with others, so that a row of sums stays alike.
+    """
+    edits: list[Edit] = []
+    by_loop: dict[int, list[Sum]] = {}
+    for one in sums:
+        edits.append(one.kept)
+        by_loop.setdefault(id(one.last), []).append(one)
+    for group in by_loop.values():
+        if any(one.readers for one in group):
+            wanted = [one for one in group if one.readers or one.is_dead]
+            wanted.sort(key=lambda one: (one.is_dead, one.first_read))
+            lines = [f"{one.name} = {one.number}({one.name})" for one in wanted]
+            edits.append(facts.insert_after(group[0].last, "\n".join(lines)))
+    return tuple(edits)
+
+
+def _last_loop(unit: Unit, name: str, around: Loop, others: list[Node]) -> Loop:
+    """The outermost loop around ``around`` that neither starts the sum nor reads it by itself."""
+    last = around
+    started = [binding.node for binding in unit.bindings[name]]
+    elsewhere = [node for node in (*others, *started) if not is_within(node, around)]
+    for outer in loops_around(around):
+        if outer.orelse or any(is_within(node, outer) for node in elsewhere):
+            break
+        last = outer
+    return last
+
+
+def _may_follow(use: Node, loop: Loop) -> bool:
+    """Whether ``use`` may run after ``loop``: it stands below, or the two come again."""
+    return position(loop) < position(use) or any(
+        is_within(use, outer) for outer in loops_around(loop)
+    )
 
 
 def _is_part_of_a_step(facts: Facts, loop: StepLoop) -> bool:
@@ -129,7 +196,7 @@ def _is_seldom(facts: Facts, loop: StepLoop, use: Node) -> bool:
     return facts.how_often(loop, Happening(use, loop.unit)) == "some steps"
 
 
-def _kept(facts: Facts, loop: StepLoop, read: Node, number: Number) -> Edit | None:
+def _kept(facts: Facts, loop: StepLoop, read: Node, value: Node, number: Number) -> Edit | None:
     """The tensor in place of its number, without its graph, in 32 bits."""
     module = loop.unit.module
     lines = module.source.lines
@@ -140,10 +207,35 @@ def _kept(facts: Facts, loop: StepLoop, read: Node, number: Number) -> Edit | No
     found = _READ.search(text)
     if found is None:
         return None
-    given = "" if number == "int" else ".detach()"
-    if given and _HALF.search(module.source.text):
-        given += ".float()"
+    given = ""
+    if number == "float":
+        if not _went_through(value, _DETACHING, loop.unit, 0):
+            given += ".detach()"
+        if _HALF.search(module.source.text) and not _went_through(value, _FULL, loop.unit, 0):
+            given += ".float()"
     return facts.replace(read, text[: found.start()] + given)
+
+
+def _went_through(value: Node, methods: frozenset[str], unit: Unit, depth: int) -> bool:
+    """Whether one of these methods gave ``value``, and nothing else has come into it since."""
+    if depth > _DEEPEST:
+        return False
+    if isinstance(value, nodes.Attribute):
+        return value.attrname in methods
+    if isinstance(value, nodes.Name):
+        bindings = reaching(unit, value.name, value) if value.name in unit.bindings else []
+        return bool(bindings) and all(
+            binding.value is not None
+            and not binding.path
+            and _went_through(binding.value, methods, unit, depth + 1)
+            for binding in bindings
+        )
+    if not isinstance(value, nodes.Call) or not isinstance(value.func, nodes.Attribute):
+        return False
+    if value.func.attrname in methods:
+        return True
+    alone = not value.args and value.func.attrname in _KEEPING | _MEANS
+    return alone and _went_through(value.func.expr, methods, unit, depth + 1)
 
 
 # -- what number it is ------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from ddp_lint.model import (
     clipping,
     data_parallel,
     datasets,
+    deferrals,
     deprecated,
     devices,
     divided,
@@ -71,6 +72,11 @@ class Program:
     def host_reads(self) -> tuple[syncs.HostRead, ...]:
         """Reads of device values by the host within a training step."""
         return tuple(syncs.host_reads(self.facts))
+
+    @cached_property
+    def deferrals(self) -> deferrals.Deferrals:
+        """Which of these reads may wait until their loop is through."""
+        return deferrals.Deferrals(self.facts, self.host_reads)
 
     @cached_property
     def branches(self) -> tuple[syncs.Branch, ...]:

@@ -10,7 +10,6 @@ from astroid import nodes
 
 from ddp_lint.finding import Fix, Related
 from ddp_lint.model.arms import evaluates, is_ruled_out
-from ddp_lint.model.deferring import deferred
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.gates import is_switch
@@ -211,15 +210,6 @@ class HostRead(StepSpot):
         """What needs the number on the host as a size: ``torch.arange``."""
         return sized_by(self.facts, self.happening)
 
-    @property
-    def deferral(self) -> Fix | None:
-        """``total += loss.item()`` becomes ``total += loss.detach()``, and the sum a number
-        behind the loop, where nothing asks for it before."""
-        if self.how != ".item()" or self.happening.chain or self.need != "look":
-            return None
-        edits = deferred(self.facts, self.loop, self.node, self.value)
-        return Fix("Keep the sum on the device", edits, safe=False) if edits else None
-
 
 @dataclass(frozen=True)
 class Branch(StepSpot):
@@ -239,15 +229,19 @@ class Branch(StepSpot):
 
 def spots(facts: Facts) -> Iterator[tuple[StepLoop, Happening]]:
     """Everything that one iteration of a step loop runs."""
-    for loop in [*facts.steps.loops, *facts.steps.windows]:
+    for loop in step_loops(facts):
         for happening in loop.happenings:
             yield loop, happening
+
+
+def step_loops(facts: Facts) -> list[StepLoop]:
+    return [*facts.steps.loops, *facts.steps.windows]
 
 
 def host_reads(facts: Facts) -> Iterator[HostRead]:
     """Reads of device values by the host in one iteration of a step loop, one a statement."""
     seen: set[tuple[int, int, int]] = set()
-    for read in _reads(facts):
+    for read in (read for loop in step_loops(facts) for read in reads_in(facts, loop)):
         if not read.on_every_step or read.cannot_wait:
             continue
         key = id(read.loop), id(statement(read.node)), len(read.happening.chain)
@@ -256,8 +250,9 @@ def host_reads(facts: Facts) -> Iterator[HostRead]:
             yield read
 
 
-def _reads(facts: Facts) -> Iterator[HostRead]:
-    for loop, happening in spots(facts):
+def reads_in(facts: Facts, loop: StepLoop) -> Iterator[HostRead]:
+    """All reads of device values by the host in one iteration of a step loop."""
+    for happening in loop.happenings:
         for node, value, how in _read_at(facts, happening):
             loose = how == ".item()"
             if _device_here(facts, value, happening, loose):
@@ -322,7 +317,7 @@ def _is_logger(facts: Facts, node: Node) -> bool:
 def branches(facts: Facts) -> Iterator[Branch]:
     """Decisions of Python on a device value in one iteration of a step loop, one a statement."""
     seen: set[tuple[int, int, int]] = set()
-    for branch in _branches(facts):
+    for branch in (branch for loop in step_loops(facts) for branch in decisions_in(facts, loop)):
         if not branch.on_every_step or branch.need in ("end", "host"):
             continue
         key = id(branch.loop), id(statement(branch.node)), len(branch.happening.chain)
@@ -331,8 +326,9 @@ def branches(facts: Facts) -> Iterator[Branch]:
             yield branch
 
 
-def _branches(facts: Facts) -> Iterator[Branch]:
-    for loop, happening in spots(facts):
+def decisions_in(facts: Facts, loop: StepLoop) -> Iterator[Branch]:
+    """All decisions of Python on device values in one iteration of a step loop."""
+    for happening in loop.happenings:
         for test in _tests(facts, loop, happening.node):
             if _is_value(facts, test) and _device_here(facts, test, happening):
                 here = Happening(test, happening.unit, happening.chain)

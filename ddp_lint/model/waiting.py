@@ -11,7 +11,8 @@ from astroid import nodes
 
 from ddp_lint.finding import Fix
 from ddp_lint.model.facts import Facts
-from ddp_lint.model.syncs import StepSpot, spots
+from ddp_lint.model.steps import StepLoop
+from ddp_lint.model.syncs import StepSpot, step_loops
 from ddp_lint.model.torch_api import BARRIERS, SYNCHRONIZE
 from ddp_lint.model.tree import Node, ancestors, block_of, dotted, precedes, statement, walk
 
@@ -69,7 +70,13 @@ class Wait(StepSpot):
 
 def waits(facts: Facts) -> Iterator[Wait]:
     """The waits of all step loops."""
-    for loop, happening in spots(facts):
+    for loop in step_loops(facts):
+        yield from waits_in(facts, loop)
+
+
+def waits_in(facts: Facts, loop: StepLoop) -> Iterator[Wait]:
+    """The waits of one iteration of a step loop."""
+    for happening in loop.happenings:
         node = happening.node
         if not isinstance(node, nodes.Call):
             continue

@@ -4,6 +4,10 @@ With eight ranks the log has each line eight times, interleaved, and the numbers
 each rank has its own batch: nobody can tell which one to believe.  Guard it, let a logger of
 level `ERROR` speak on the other ranks, or put the rank into the text if all of them are meant.
 
+What a rank has for itself, as the memory of its GPU, is left to everybody: there is no fix. A
+line that shows two values which the code compares is there to find the rank that differs, and
+is not reported.
+
 Bad:
 
 ```python
@@ -71,7 +75,9 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP509", level="note", fixes="unsafe")
 def check(program: Program) -> Findings:
     for line in program.repeated_prints:
-        if line.on_every_rank and not line.tells_the_rank and not line.is_last_word:
+        if not line.on_every_rank or line.tells_the_rank or line.is_last_word:
+            continue
+        if not line.shows_a_check:
             yield line.finding(
                 "every rank prints this again and again: print on the first rank only, or put "
                 "the rank into the text",

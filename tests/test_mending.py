@@ -262,6 +262,34 @@ def test_the_rank_is_asked_for_with_care_where_the_group_comes_later() -> None:
     )
 
 
+PRINTING = """
+
+    def main():
+        dist.init_process_group("nccl")
+        model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+        for epoch in range(9):
+            used = {used}
+            print(used)
+            train(model, sys.argv, torch.optim.SGD(model.parameters(), lr=0.1))
+
+
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    "used",
+    [
+        "torch.cuda.max_memory_allocated() / 2**20",
+        "model.module.weight.data_ptr()",
+        "'%.1f GB' % (torch.cuda.memory_reserved() / 2**30)",
+    ],
+)
+def test_what_a_rank_has_for_itself_is_not_hidden(used: str) -> None:
+    """Nobody else tells what the GPU of another rank holds."""
+    check("DDP509", training(PRINTING.format(used=used)), None)
+
+
 def test_a_framework_may_run_without_a_group() -> None:
     """Accelerate makes one for several processes only."""
     check(

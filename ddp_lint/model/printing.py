@@ -10,6 +10,7 @@ from functools import cached_property
 from astroid import nodes
 
 from ddp_lint.finding import Fix
+from ddp_lint.model.checking import shows_a_check
 from ddp_lint.model.codebase import raw_of
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import always_exits, conditions, loops_around, with_items
@@ -19,10 +20,17 @@ from ddp_lint.model.modules import Unit
 from ddp_lint.model.once import comes_once
 from ddp_lint.model.processes import Place
 from ddp_lint.model.several import makes_several
-from ddp_lint.model.tree import Node, ancestors, dotted, statement, walk
+from ddp_lint.model.tree import Node, ancestors, dotted, is_within, statement, walk
 from ddp_lint.model.wrappers import bindings_of
 
 _RANKY = re.compile(r"rank|gpu|device|getpid|hostname|process_index", re.I)
+#: What each rank has for itself, as its GPU and its process, which tell the rank as well.
+_OF_ONE_RANK = frozenset(
+    {"data_ptr", "memory_allocated", "max_memory_allocated", "memory_reserved",
+     "max_memory_reserved", "memory_cached", "max_memory_cached", "memory_stats",
+     "memory_summary", "mem_get_info"}
+)  # fmt: skip
+_DEEPEST = 3
 #: Texts that are not printed every time.
 _WARNING = re.compile(r"\bwarn|\berror|deprecat", re.I)
 #: Branches that are not for every day: debugging, and what is made or fetched once.
@@ -54,8 +62,27 @@ class RepeatedPrint(Place):
                 return isinstance(last, nodes.Raise | nodes.Expr | nodes.Break)
         return False
 
+    @cached_property
+    def shows_a_check(self) -> bool:
+        """Whether it shows two values that should be the same: it tells on which ranks they are
+        not."""
+        call, unit = self.node, self.unit
+        assert isinstance(call, nodes.Call)
+        here = self.facts.values.unit_of(self.loop) is unit and is_within(call, self.loop)
+        return shows_a_check(call, call.args, unit, self.loop if here else unit.node)
+
+    @property
+    def shows_its_own(self) -> bool:
+        """Whether it shows what each rank has for itself, as the memory of its GPU."""
+        call = self.node
+        assert isinstance(call, nodes.Call)
+        return any(_is_of_one_rank(self.facts, argument, 0) for argument in call.args)
+
     @property
     def guarding(self) -> Fix | None:
+        """None where nobody else tells what the other ranks have."""
+        if self.shows_its_own:
+            return None
         test = main_test(self.facts, self.node)
         if test is None:
             return None
@@ -181,6 +208,25 @@ def _tells_rank(facts: Facts, node: Node, unit: Unit, depth: int) -> bool:
                 ):
                     return True
     return False
+
+
+def _is_of_one_rank(facts: Facts, node: Node, depth: int) -> bool:
+    """Whether a value is made of what each process has for itself, whatever it works on."""
+    for part in walk(node):
+        if isinstance(part, nodes.Call) and _last_name(part.func) in _OF_ONE_RANK:
+            return True
+        if not isinstance(part, nodes.Name) or depth == _DEEPEST:
+            continue
+        values = [
+            b.value for b, _ in bindings_of(facts, part) if b.value is not None and not b.path
+        ]
+        if any(_is_of_one_rank(facts, value, depth + 1) for value in values):
+            return True
+    return False
+
+
+def _last_name(func: Node) -> str:
+    return func.attrname if isinstance(func, nodes.Attribute) else dotted(func)
 
 
 def _ranks_disagree(facts: Facts, node: Node) -> bool:

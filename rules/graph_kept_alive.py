@@ -53,8 +53,9 @@ for images, labels in loader:
 print(total / len(loader))
 ```
 
-Cannot see: a container that is emptied elsewhere. Sums that are back-propagated, and windows
-that start over at each optimizer step, are left alone.
+Cannot see: a container that is emptied elsewhere. Sums that are back-propagated, windows that
+start over at each optimizer step, and what is kept at steps that are named one by one
+(`if step == 0`), are left alone.
 
 References:
 

@@ -18,6 +18,7 @@ from ddp_lint.model.grad_mode import GradMode
 from ddp_lint.model.gradients import Update
 from ddp_lint.model.histories import Graph, Histories
 from ddp_lint.model.modules import Binding, Unit
+from ddp_lint.model.once import in_named_iterations
 from ddp_lint.model.tree import Node, dotted, is_within, source, walk, walk_scope
 from ddp_lint.model.ways import body_of
 
@@ -134,6 +135,9 @@ class _Iteration:
         graph = self.histories.graph(store.value, frame)
         if graph is None or not self._outlives(store, frame):
             return
+        top = frame.chain[0] if frame.chain else store.node
+        if in_named_iterations(top, self.unit, self.loop):
+            return  # a handful of graphs, however long the loop is
         if self.mode.on_way(store.value, frame) != "on":
             return
         node, value = self._handed_over(store, frame)

@@ -9,7 +9,7 @@ from ddp_lint.model.counters import added, is_counter_of, names_a_step, stores
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import Condition, conditions, loops_around, parts_of
 from ddp_lint.model.modules import Binding, Unit
-from ddp_lint.model.tree import Node, is_within, statement
+from ddp_lint.model.tree import Node, elements, is_within, statement
 
 
 def comes_once(facts: Facts, node: Node, loop: Node | None = None) -> bool:
@@ -20,6 +20,66 @@ def comes_once(facts: Facts, node: Node, loop: Node | None = None) -> bool:
         if loop is None or is_within(condition.test, loop)
         for part, wanted in parts_of(condition.test, condition.holds)
     )
+
+
+def in_named_iterations(node: Node, unit: Unit, loop: Node) -> bool:
+    """Whether ``node`` runs in iterations of ``loop`` that are named one by one: ``if step == 0``
+    of what counts them.  However long the loop is, those are a handful."""
+    return any(
+        _names_iterations(part, wanted, unit, loop)
+        for condition in conditions(node)
+        if is_within(condition.test, loop)
+        for part, wanted in parts_of(condition.test, condition.holds)
+    )
+
+
+def _names_iterations(test: Node, wanted: bool, unit: Unit, loop: Node) -> bool:
+    if not isinstance(test, nodes.Compare):
+        return not wanted and _counts_iterations(test, unit, loop)  # ``if not step``
+    if len(test.ops) != 1:
+        return False
+    op, right = test.ops[0]
+    if op == ("in" if wanted else "not in"):
+        listed = elements(right) if isinstance(right, nodes.BaseContainer) else []
+        return (
+            bool(listed)
+            and _counts_iterations(test.left, unit, loop)
+            and all(_stays(one, unit, loop) for one in listed)
+        )
+    return op == ("==" if wanted else "!=") and any(
+        _counts_iterations(one, unit, loop) and _stays(other, unit, loop)
+        for one, other in ((test.left, right), (right, test.left))
+    )
+
+
+def _counts_iterations(node: Node, unit: Unit, loop: Node) -> bool:
+    """Whether a name is another number in each iteration: the counter of the loop, or one that
+    each iteration moves on."""
+    node = _without_shift(node)
+    if not isinstance(node, nodes.Name):
+        return False
+    inside = [b for b in unit.bindings.get(node.name, ()) if is_within(b.node, loop)]
+    return bool(inside) and all(
+        is_counter_of(loop, binding)
+        or (isinstance(added(binding), nodes.Const) and statement(binding.node).parent is loop)
+        for binding in inside
+    )
+
+
+def _stays(node: Node, unit: Unit, loop: Node) -> bool:
+    """Whether a value is certainly the same in all iterations: ``3``, ``last``, ``len(x) - 1``."""
+    match node:
+        case nodes.Const():
+            return True
+        case nodes.Name(name=name):
+            return not any(is_within(b.node, loop) for b in unit.bindings.get(name, ()))
+        case nodes.UnaryOp(operand=operand):
+            return _stays(operand, unit, loop)
+        case nodes.BinOp(left=left, right=right):
+            return _stays(left, unit, loop) and _stays(right, unit, loop)
+        case nodes.Call(func=nodes.Name(name="len"), args=[of]):
+            return _stays(of, unit, loop)
+    return False
 
 
 def _picks_steps(facts: Facts, test: Node, wanted: bool) -> bool:

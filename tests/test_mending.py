@@ -768,6 +768,124 @@ def test_a_call_goes_with_what_is_there_for_it_alone(before: str, after: str) ->
 
 
 @pytest.mark.parametrize(
+    ("code", "remark", "call"),
+    [
+        ("DDP103", "# the barrier makes every rank arrive before the mean", "dist.barrier()"),
+        ("DDP103", "# dist.barrier() blocks until\n# every rank is here", "dist.barrier()"),
+        ("DDP103", "# wait for all GPUs", "torch.cuda.synchronize()"),
+        ("DDP103", "# 在barrier等待", "dist.barrier()"),
+        ("DDP104", "# empty_cache gives the memory back", "torch.cuda.empty_cache()"),
+    ],
+)
+def test_a_call_goes_with_the_comment_above_that_explains_it(
+    code: str, remark: str, call: str
+) -> None:
+    program = stepping("{}count(images)").replace(
+        "torch\n", "torch\nfrom torch import distributed as dist\n", 1
+    )
+    text = f"{remark}\n{call}\n".replace("\n", "\n" + " " * 8)
+    check(code, program.format(text), program.format(""))
+
+
+@pytest.mark.parametrize(
+    ("remark", "call"),
+    [
+        ("# Schritt: alle Ranks", "dist.barrier()"),
+        ("# step 5: wait for every rank", "dist.barrier()"),
+        ("# wait, and count what is there", "dist.barrier()"),
+        ("# synchronize the counts", "torch.cuda.synchronize()"),
+        ("# wait\n# images = images.cpu()", "torch.cuda.synchronize()"),
+    ],
+)
+def test_a_comment_that_may_be_the_heading_of_more_keeps_the_call(remark: str, call: str) -> None:
+    program = stepping(f"{remark}\n{call}\ncount(images)")
+    program = program.replace("torch\n", "torch\nfrom torch import distributed as dist\n", 1)
+    check("DDP103", program, None)
+
+
+def test_a_comment_that_heads_what_follows_stays() -> None:
+    check(
+        "DDP103",
+        stepping("# count images\ntorch.cuda.synchronize()\ncount(images)"),
+        stepping("# count images\ncount(images)"),
+    )
+
+
+def test_a_comment_above_a_blank_line_is_not_about_the_call() -> None:
+    check(
+        "DDP104",
+        stepping("# counting\n\ntorch.cuda.empty_cache()\ncount(images)"),
+        stepping("# counting\n\ncount(images)"),
+    )
+    check(
+        "DDP104",
+        stepping("\n# free the memory\ntorch.cuda.empty_cache()\n\ncount(images)"),
+        stepping("\ncount(images)"),
+    )
+    check(
+        "DDP104",
+        stepping("# free the memory\ntorch.cuda.empty_cache()\ncount(images)"),
+        None,
+    )
+
+
+def test_what_moves_takes_its_comments_along() -> None:
+    program = """
+        import torch
+        from torch.utils.data import DataLoader
+
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 9)
+        for images in DataLoader([]):
+            optimizer.zero_grad()
+            model(images).sum().backward(){}
+            optimizer.step(){}
+    """
+    step = "\n            # update the learning rate\n            schedule.step()  # each time"
+    check("DDP209", program.format(step, ""), program.format("", step))
+    check("DDP209", program.format(step.replace("rate", "rate and the rest"), ""), None)
+
+
+def test_what_moves_up_takes_its_comment_along() -> None:
+    program = """
+        import torch
+        from torch.utils.data import DataLoader
+
+        model = torch.nn.Linear(2, 2).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cuda")
+        for images in DataLoader([]):
+            optimizer.zero_grad()
+            scaler.scale(model(images.cuda()).sum()).backward(){}
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0){}
+            scaler.step(optimizer)
+            scaler.update()
+    """
+    step = "\n            # unscale_ divides by the scale\n            scaler.unscale_(optimizer)"
+    check("DDP201", program.format("", step), program.format(step, ""))
+    check("DDP201", program.format("", step.replace("unscale_ divides", "now")), None)
+
+
+def test_a_backward_leaves_its_region_with_the_comment_above() -> None:
+    program = """
+        import torch
+        from torch.utils.data import DataLoader
+
+        model = torch.nn.Linear(2, 2).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for images in DataLoader([]):
+            optimizer.zero_grad()
+            with torch.autocast("cuda"):
+                loss = model(images.cuda()).sum()
+            {0}# the gradients
+            {0}loss.backward()
+            optimizer.step()
+    """
+    check("DDP207", program.format("    "), program.format(""))
+
+
+@pytest.mark.parametrize(
     "rest",
     [
         "try:\n    torch.cuda.empty_cache()\nfinally:\n    count(images)",

@@ -14,6 +14,7 @@ from ddp_lint.model.flow import with_items
 from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.gradients import Training, Update, UpdateSpot
 from ddp_lint.model.origins import Api, Expression, Made, Member, Origin, Param, Result, Unknown
+from ddp_lint.model.remarks import remark_above
 from ddp_lint.model.scaling import scale_call
 from ddp_lint.model.torch_api import AUTOCASTS
 from ddp_lint.model.tree import LOOPS, Node, ancestors, position, statement, walk
@@ -139,7 +140,10 @@ def _dedented(facts: Facts, region: nodes.With, body: list[Node]) -> tuple[Edit,
     if position(body[0])[1] <= outer:
         return ()
     edits = []
-    for line in range(first, last + 1):
+    remark = remark_above(file, first, last)
+    for line in range(first if remark is None else remark.first, last + 1):
+        if file.lines[line - 1][:inner].strip():
+            return ()  # a comment that stands further out
         if file.lines[line - 1].strip():
             edits.append(Edit(file.place(line, outer, line, inner), ""))
     return tuple(edits)

@@ -23,6 +23,7 @@ from ddp_lint.model.guards import RANKS, Audience, Guards
 from ddp_lint.model.modules import Module, Unit
 from ddp_lint.model.origins import Made, Origins
 from ddp_lint.model.ranks import Ranks
+from ddp_lint.model.remarks import remark_above
 from ddp_lint.model.roles import Roles
 from ddp_lint.model.steps import Happening, StepLoop, Steps
 from ddp_lint.model.tensors import Tensors
@@ -298,8 +299,9 @@ class Facts:
         return Edit(place, "".join(newline + _indented(one, indent) for one in text.split("\n")))
 
     def delete(self, node: Node) -> Edit | None:
-        """Delete the statement that is nothing but ``node``, with the comment behind it, and the
-        ``if`` that is there for it alone.  None where a block would be left empty."""
+        """Delete the statement that is nothing but ``node``, with what was written about it, and
+        the ``if`` that is there for it alone.  None where a block would be left empty, or where
+        nobody can tell what a comment above it speaks of."""
         at = statement(node)
         if not isinstance(at, nodes.Expr) or at.value is not node:
             return None
@@ -313,9 +315,22 @@ class Facts:
         starts_line = (at.col_offset or 0) == len(before.encode())
         if len(block) < 2 or not starts_line or (rest and not rest.startswith(b"#")):
             return None
+        remark = remark_above(file, first, last)
+        if remark is not None:
+            subject = remark.subject(node)
+            if subject == "unknown":
+                return None
+            first = remark.first if subject == "call" else first
         if _stands_apart(file, first, last):
             last += 1
         return Edit(file.place(first, 0, last + 1, 0), "")
+
+    def remarks_on(self, call: Node) -> tuple[str, ...]:
+        """The comment lines directly above a statement that speak of its call."""
+        at = statement(call)
+        first = at.fromlineno or 1
+        remark = remark_above(self.values.module_of(at).source, first, at.end_lineno or first)
+        return remark.lines if remark is not None and remark.subject(call) == "call" else ()
 
     def insert_inside(self, block: Loop | nodes.FunctionDef, text: str) -> Edit:
         """A new first statement in the body of a compound statement."""

@@ -122,7 +122,8 @@ class ScaledClip(UpdateSpot):
         gone = self.facts.delete(late.node)
         if gone is None:
             return None
-        moved = (self.facts.insert_before(self.node, text), gone)
+        words = "\n".join([*self.facts.remarks_on(late.node), text])
+        moved = (self.facts.insert_before(self.node, words), gone)
         return Fix(f"Move `{text}` before the clip", moved, safe=True)
 
 

@@ -13,6 +13,7 @@ from ddp_lint.model.frames import key, origins_in
 from ddp_lint.model.gradients import Training, Update, UpdateSpot
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance, Made
+from ddp_lint.model.remarks import remark_above
 from ddp_lint.model.tree import Node, precedes, source, statement
 from ddp_lint.model.ways import Event, Way
 
@@ -41,9 +42,12 @@ class EarlySchedule(UpdateSpot):
             return None
         if self._is_rate_read_behind(after):
             return None  # it would be the next step's rate
-        text = source(self.node)
-        edits = (self._taken_out(moved), self.facts.insert_after(self.last.node, text))
-        return Fix(f"Move `{text}` behind the optimizer's step", edits, safe=False)
+        moved_lines = self._lines_of(moved)
+        if moved_lines is None:
+            return None
+        words, gone = moved_lines
+        edits = (gone, self.facts.insert_after(self.last.node, words))
+        return Fix(f"Move `{source(self.node)}` behind the optimizer's step", edits, safe=False)
 
     def _is_rate_read_behind(self, after: Node) -> bool:
         """Whether the rest of the iteration asks which rate the step had."""
@@ -52,16 +56,24 @@ class EarlySchedule(UpdateSpot):
             for happening in self.update.happenings
         )
 
-    def _taken_out(self, moved: nodes.Expr) -> Edit:
-        """The statement without its line, or without the comment that stands behind it."""
+    def _lines_of(self, moved: nodes.Expr) -> tuple[str, Edit] | None:
+        """The statement with what is written about it, and the edit that takes both away; None
+        where nobody can tell what a comment above it speaks of."""
         file = self.facts.values.module_of(moved).source
         first, last = moved.lineno or 1, moved.end_lineno or 1
-        line = file.lines[last - 1].encode()
-        rest = line[moved.end_col_offset or 0 :]
-        if not rest.strip():
-            return Edit(file.place(first, 0, last + 1, 0), "")
-        end = len(line) - len(rest.lstrip())
-        return Edit(file.place(first, moved.col_offset or 0, last, end), "")
+        before = file.lines[first - 1].encode()[: moved.col_offset or 0]
+        behind = file.lines[last - 1].encode()[moved.end_col_offset or 0 :].decode().strip()
+        if before.strip() or (behind and not behind.startswith("#")):
+            return None
+        lines = [f"{source(self.node)}  {behind}".rstrip()]
+        remark = remark_above(file, first, last)
+        if remark is not None:
+            subject = remark.subject(self.node)
+            if subject == "unknown":
+                return None
+            if subject == "call":
+                lines[:0], first = remark.lines, remark.first
+        return "\n".join(lines), Edit(file.place(first, 0, last + 1, 0), "")
 
 
 def early_schedules(training: Training) -> Iterator[EarlySchedule]:

@@ -161,6 +161,47 @@ def test_a_group_is_not_destroyed_where_it_is_set_up() -> None:
     )
 
 
+CHOOSING = """
+
+    def start(args):
+        if "RANK" in os.environ:
+            args.gpu = int(os.environ["LOCAL_RANK"])
+        elif "SLURM_PROCID" in os.environ:
+            args.gpu = int(os.environ["SLURM_LOCALID"])
+        else:
+            {otherwise}
+        dist.init_process_group("nccl", device_id=args.gpu)
+
+
+    def main(args):
+        start(args)
+        model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+        train(model, args.batches, torch.optim.SGD(model.parameters(), lr=0.1))
+        {end}
+
+
+    main(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("otherwise", "end"),
+    [
+        ("return", "if dist.is_initialized():\n        dist.destroy_process_group()"),
+        ("raise ValueError", "dist.destroy_process_group()"),
+    ],
+)
+def test_a_group_that_the_last_of_several_arms_does_without_is_looked_for(
+    otherwise: str, end: str
+) -> None:
+    program = training(CHOOSING).replace("import sys", "import os\nimport sys")
+    check(
+        "DDP508",
+        program.format(otherwise=otherwise, end="").replace("    \n", ""),
+        program.format(otherwise=otherwise, end=end),
+    )
+
+
 def test_a_group_is_not_destroyed_by_what_builds_a_trainer() -> None:
     check(
         "DDP508",

@@ -157,10 +157,60 @@ def _earlier_exits(parent: Node, child: Node) -> Iterator[Condition]:
             if sibling is child:
                 return
             if isinstance(sibling, nodes.If):
-                if leaves := always_exits(sibling.body):
-                    yield Condition(sibling.test, False, leaves)
-                elif sibling.orelse and (leaves := always_exits(sibling.orelse)):
-                    yield Condition(sibling.test, True, leaves)
+                yield from _ways_past(sibling)
+
+
+@remembered
+def _ways_past(branch: nodes.If) -> tuple[Condition, ...]:
+    """What has to hold for the statement after an ``if`` and its ``elif`` arms to be reached:
+    for each arm that leaves, one of the arms before it was taken, or its own test failed."""
+    found: list[Condition] = []
+    taken: list[tuple[Node, bool]] = []
+    arm = branch
+    while True:
+        if leaves := always_exits(arm.body):
+            found.append(_one_of(branch, [*taken, (arm.test, False)], leaves))
+        else:
+            taken.append((arm.test, True))
+        if arm.orelse and (leaves := always_exits(arm.orelse)):
+            if taken:
+                found.append(_one_of(branch, taken, leaves))
+            return tuple(found)
+        match arm.orelse:
+            case [nodes.If() as arm]:
+                pass
+            case _:
+                return tuple(found)
+
+
+def _one_of(branch: nodes.If, tests: list[tuple[Node, bool]], leaves: Node) -> Condition:
+    """That one of these tests comes out as said; where they are several, in one expression."""
+    if len(tests) == 1:
+        return Condition(*tests[0], leaves)
+    first, last = tests[0][0], tests[-1][0]
+    whole = nodes.BoolOp(
+        "or",
+        first.lineno,
+        first.col_offset,
+        branch,
+        end_lineno=last.end_lineno,
+        end_col_offset=last.end_col_offset,
+    )
+    whole.postinit([test if holds else _denied(test, branch) for test, holds in tests])
+    return Condition(whole, True, leaves)
+
+
+def _denied(test: Node, branch: nodes.If) -> Node:
+    negation = nodes.UnaryOp(
+        "not",
+        test.lineno or 0,
+        test.col_offset or 0,
+        branch,
+        end_lineno=test.end_lineno,
+        end_col_offset=test.end_col_offset,
+    )
+    negation.postinit(test)
+    return negation
 
 
 def with_items(node: Node) -> Iterator[tuple[Node, nodes.With]]:

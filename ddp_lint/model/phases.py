@@ -11,8 +11,8 @@ import re
 from astroid import nodes
 
 from ddp_lint.model.flow import conditions
-from ddp_lint.model.modules import Class
-from ddp_lint.model.tree import Node, dotted, elements
+from ddp_lint.model.modules import Class, Unit
+from ddp_lint.model.tree import Node, dotted, elements, walk
 
 _TRAINING = re.compile(r"(is_|in_|for_|do_)?train(ing)?(_?(mode|phase|val|set|split))?$", re.I)
 _TESTING = re.compile(
@@ -20,6 +20,8 @@ _TESTING = re.compile(
     r"|predict(ion)?)(_?(mode|phase|set|split))?$",
     re.I,
 )
+#: What finds functions by their names, without being given them.
+_LOOKING_UP = frozenset({"Fire", "fire.Fire", "globals", "locals", "vars", "eval", "exec"})
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -37,6 +39,19 @@ def is_for_tests(cls: Class) -> bool:
     file = cls.module.key.rpartition("/")[2].removesuffix(".py")
     words = {word for name in (cls.name, file) for word in _WORDS.findall(name)}
     return any(map(_TESTING.match, words)) and not any(map(_TRAINING.match, words))
+
+
+def is_left_over(unit: Unit) -> bool:
+    """Whether this is a ``main`` whose file runs as a script without it: nothing there names it,
+    or looks its functions up."""
+    if unit.name != "main" or unit.decorator_names or not unit.module.is_script:
+        return False
+    return not any(
+        (isinstance(node, nodes.Name) and node.name == "main")
+        or (isinstance(node, nodes.Const) and node.value == "main")
+        or (isinstance(node, nodes.Call) and dotted(node.func) in _LOOKING_UP)
+        for node in walk(unit.module.tree)
+    )
 
 
 def is_of_tests(test: Node, holds: bool) -> bool:

@@ -18,6 +18,7 @@ from ddp_lint.model.guards import RANKS, Audience, Guards, Rank, Truth
 from ddp_lint.model.launching import Start
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Api, Code, Expression, Folder
+from ddp_lint.model.phases import is_left_over
 from ddp_lint.model.torch_api import DISTRIBUTED_MAKERS
 from ddp_lint.model.tree import Node, dotted, walk
 
@@ -396,6 +397,8 @@ class Ranks:
             return False  # a value that somebody may call
         if unit.owner is not None:
             return self._is_hook(unit)
+        if is_left_over(unit):
+            return False
         if unit.name == "main" or set(unit.decorator_names) & {"main", "command", "record"}:
             return True
         return any(

@@ -11,6 +11,7 @@ from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.localizing import localized
 from ddp_lint.model.origins import (
     Api,
     Expression,
@@ -65,31 +66,9 @@ class RankAsDevice(Spot):
 
     @property
     def localizing(self) -> Fix | None:
-        """The local rank in its place, where the rank is asked for right here."""
-        unit = self.facts.values.unit_of(self.node)
-        if "os" not in unit.module.body.bindings:
-            return None
-        call = self.source_call
-        if isinstance(self.rank, nodes.Call) and self.rank is call:
-            edit = self.facts.replace(call, 'int(os.environ["LOCAL_RANK"])')
-            return Fix("Use the local rank", (edit,), safe=True)
-        return self._renaming()
-
-    def _renaming(self) -> Fix | None:
-        """``"RANK"`` as ``"LOCAL_RANK"`` where the value is used for devices and nothing else."""
-        if not isinstance(self.rank, nodes.Name) or not isinstance(self.source_call, nodes.Const):
-            return None
-        unit = self.facts.values.unit_of(self.source_call)
-        uses = [
-            node
-            for node in walk(unit.module.tree)
-            if isinstance(node, nodes.Name) and node.name == self.rank.name
-        ]
-        sinks = {id(self.rank), *(id(node) for node in self.others)}
-        if any(id(node) not in sinks for node in uses):
-            return None
-        edit = self.facts.replace(self.source_call, '"LOCAL_RANK"')
-        return Fix("Use the local rank", (edit,), safe=True)
+        """The local rank in its place."""
+        edits = localized(self.facts, self.source_call, [self.rank, *self.others])
+        return Fix("Use the local rank", edits, safe=True) if edits else None
 
 
 def ranks_as_devices(facts: Facts) -> Iterator[RankAsDevice]:

@@ -76,10 +76,15 @@ class OpenGroup(Spot):
         )
 
     def _may_be_missing(self, frame: Frame) -> bool:
-        """Whether the frame also comes to its end without having made the group."""
+        """Whether the frame also comes to its end without having made the group; not where it
+        raises instead."""
         inner = [at.call for at in self.frame.outward if at.call is not None]
         reached = list(self.frame.outward).index(frame)
-        return any(asks(call) for call in (self.node, *inner[:reached]))
+        return any(
+            not isinstance(condition.exit, nodes.Raise)
+            for call in (self.node, *inner[:reached])
+            for condition in asks(call)
+        )
 
 
 def _builds(unit: Unit) -> bool:

@@ -111,13 +111,8 @@ def _has_one_before(facts: Facts, node: Node, made: list[Node], depth: int) -> b
 
 
 def asks(node: Node) -> tuple[Condition, ...]:
-    """What has to hold for ``node`` to be reached, besides that its file is the program and that
-    nothing has ended the run before."""
-    return tuple(
-        c
-        for c in conditions(node)
-        if "__name__" not in c.test.as_string() and not isinstance(c.exit, nodes.Raise)
-    )
+    """What has to hold for ``node`` to be reached, besides that its file is the program."""
+    return tuple(c for c in conditions(node) if "__name__" not in c.test.as_string())
 
 
 # -- edits ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.facts import Facts, Spot
-from ddp_lint.model.flow import reaching
+from ddp_lint.model.flow import dominates, reaching
 from ddp_lint.model.frames import Frame, origins_in, resolve
 from ddp_lint.model.gradients import Training
 from ddp_lint.model.modules import Binding, Unit
@@ -57,44 +57,52 @@ class ScalerLost(Spot):
 
     @property
     def fix(self) -> Fix | None:
-        """Add the state to the dictionary that is saved, where the scaler has a name there."""
+        """Add the state to the dictionary that is saved, where the scaler has a name there, and
+        load it where the optimizer's is loaded: a state that nothing loads mends nothing."""
         if self.display is None or not self.display.items:
             return None
+        keys = [key for key, _ in entries(self.display)]
+        if any(getattr(key, "value", None) == "scaler" for key in keys):
+            return None  # another thing of that name
         name = _name_of(self.facts, self.scaler, self.display)
         if name is None:
             return None
-        entry = f'"scaler": {name}.state_dict()'
-        edits = [_appended(self.facts, self.display, entry)]
-        loading = self._loading
-        if loading is not None:
+        key = _quoted_as(self.facts, keys[-1])
+        edits = [_appended(self.facts, self.display, f"{key}: {name}.state_dict()")]
+        loads = self._loads
+        if loads:
+            loading = self._loading(loads[0])
+            if len(loads) > 1 or loading is None:
+                return None
             edits.append(loading)
-        what = "Save and load" if loading is not None else "Save"
+        what = "Save and load" if loads else "Save"
         return Fix(f"{what} `{name}.state_dict()` too", tuple(edits), safe=False)
 
     @property
-    def _loading(self) -> Edit | None:
+    def _loads(self) -> list[nodes.Call]:
+        """What loads the optimizer's state, for certain or by its name."""
+        found = []
+        for call, _ in self.facts.calls:
+            func = call.func
+            if isinstance(func, nodes.Attribute) and func.attrname == "load_state_dict":
+                origins = self.facts.origins(func.expr)
+                unseen = not origins and "optim" in dotted(func.expr)
+                if unseen or origins & self.optimizers:
+                    found.append(call)
+        return found
+
+    def _loading(self, load: nodes.Call) -> Edit | None:
         """What loads the state after the optimizer's, where that is one statement; older files
         do not have it."""
-        found = [
-            call
-            for call, _ in self.facts.calls
-            if isinstance(call.func, nodes.Attribute)
-            and call.func.attrname == "load_state_dict"
-            and self.facts.origins(call.func.expr) & self.optimizers
-        ]
-        if len(found) != 1 or not isinstance(found[0].parent, nodes.Expr) or not found[0].args:
+        if not isinstance(load.parent, nodes.Expr) or not load.args:
             return None
-        state = found[0].args[0]
-        name = _name_of(self.facts, self.scaler, found[0])
+        state = load.args[0]
+        name = _name_of(self.facts, self.scaler, load)
         if name is None or not isinstance(state, nodes.Subscript):
             return None
-        unit = self.facts.values.unit_of(found[0])
-        made_here = self.facts.values.unit_of(self.scaler) is unit
-        if made_here and not precedes(self.scaler, found[0]):
-            return None
-        file = source(state.value)
-        load = f'{name}.load_state_dict({file}["scaler"])'
-        return self.facts.insert_after(found[0], f'if "scaler" in {file}:\n    {load}')
+        file, key = source(state.value), _quoted_as(self.facts, state.slice)
+        text = f"if {key} in {file}:\n    {name}.load_state_dict({file}[{key}])"
+        return self.facts.insert_after(load, text)
 
 
 def lost_scalers(training: Training) -> Iterator[ScalerLost]:
@@ -320,19 +328,54 @@ def _collect_passed(
 
 
 def _name_of(facts: Facts, scaler: nodes.Call, place: Node) -> str | None:
-    """What the scaler is called at a place: a local name, or an attribute of the same object."""
+    """What the scaler is called at a place: a name there or in a function around it, or an
+    attribute of the same object."""
     unit = facts.values.unit_of(place)
-    for name, bindings in unit.bindings.items():
-        if any(b.value is scaler and b.path == () for b in bindings):
-            return name
+    hidden: set[str] = set()
+    around: Unit | None = unit
+    while around is not None:
+        for name, bindings in around.bindings.items():
+            if name not in hidden and any(b.value is scaler and b.path == () for b in bindings):
+                return name if _is_made_before(facts, scaler, place, 0) else None
+        hidden.update(around.bindings)
+        around = around.outer
     method: Unit | None = unit
     while method is not None and method.owner is None:
         method = method.outer
     if method is not None and method.owner is not None and method.self_name:
         for name, stores in method.owner.attributes.items():
-            if any(b.value is scaler and b.path == () for _, b in stores):
-                return f"{method.self_name}.{name}"
+            for at, binding in stores:
+                if binding.value is scaler and binding.path == ():
+                    late = at is unit and not precedes(scaler, place)
+                    return None if late else f"{method.self_name}.{name}"
     return None
+
+
+def _is_made_before(facts: Facts, scaler: nodes.Call, place: Node, depth: int) -> bool:
+    """Whether a place comes after the scaler: in one function as written, in a function inside
+    of it wherever that is called."""
+    unit = facts.values.unit_of(place)
+    if unit is facts.values.unit_of(scaler):
+        return precedes(scaler, place) and dominates(scaler, place)
+    sites = facts.graph.sites_of(unit)
+    return (
+        depth < _DEEPEST
+        and bool(sites)
+        and all(
+            not site.spawned
+            and not site.handed
+            and _is_made_before(facts, scaler, site.call, depth + 1)
+            for site in sites
+        )
+    )
+
+
+def _quoted_as(facts: Facts, key: Node) -> str:
+    """The key of the scaler's state, in quotes as those of another key."""
+    place = facts.exact(key)
+    line = facts.values.module_of(key).source.source_line(place)
+    quote = "'" if line[place.column : place.column + 1] == "'" else '"'
+    return f"{quote}scaler{quote}"
 
 
 def _appended(facts: Facts, display: nodes.Dict, entry: str) -> Edit:

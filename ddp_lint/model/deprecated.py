@@ -125,7 +125,7 @@ _KNOWN: WeakKeyDictionary[Module, tuple[_Found, ...]] = WeakKeyDictionary()
 
 def old_names(facts: Facts) -> Iterator[OldName]:
     """Every use by attribute, and every import of single names once."""
-    if any(_needs_old_torch(module) for module in facts.modules):
+    if facts.once(_needs_old_torch):
         return
     for module in facts.modules:
         if module not in _KNOWN:
@@ -136,9 +136,30 @@ def old_names(facts: Facts) -> Iterator[OldName]:
                 yield found
 
 
-def _needs_old_torch(module: Module) -> bool:
-    """Whether a file imports what is gone since PyTorch 2.0: there is no warning then, and not
+def _needs_old_torch(facts: Facts) -> bool:
+    """Whether a program imports what is gone since PyTorch 2.0: there is no warning then, and not
     every new name."""
+    codebase = facts.values.codebase
+    asking = {k for k, f in codebase.project.files.items() if b"torch._six" in raw_of(f)}
+    todo = [module.key for module in facts.modules] if asking else []
+    seen: set[str] = set()
+    while todo:
+        key = todo.pop()
+        module = None if key in seen else codebase.module(key)
+        seen.add(key)
+        if module is None:
+            continue
+        if key in asking and _imports_six(module):
+            return True
+        for found in [*module.imports.values(), *module.stars]:
+            for name in (found.module, f"{found.module}.{found.member}"):
+                target = codebase.find(name, key, found.level)
+                if target is not None:
+                    todo.append(target)
+    return False
+
+
+def _imports_six(module: Module) -> bool:
     return any(
         found.module == "torch._six"
         and not any(isinstance(parent, nodes.Try) for _, parent in ancestors(found.node))

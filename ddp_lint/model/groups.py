@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -121,10 +121,21 @@ def open_groups(facts: Facts) -> Iterator[OpenGroup]:
                 for other, holder in destroying
             ):
                 left.append(event)
-        if left:
+        if left and not _is_for_others(facts, telling, left[0]):
             first, others = left[0], tuple(event.call for event in left[1:])
             later = tuple(telling[first.number + 1 :])
             yield OpenGroup(facts, first.call, first.frame, later, others)
+
+
+def _is_for_others(facts: Facts, telling: Sequence[Event], making: Event) -> bool:
+    """Whether a function makes the group and does nothing with it, and nobody is seen to call it:
+    who does may end it."""
+    start = list(making.frame.outward)[-1].unit
+    return (
+        start.is_function
+        and not facts.graph.sites_of(start)
+        and not any(_is_work(facts, event.call) for event in telling[making.number + 1 :])
+    )
 
 
 def _destroys(facts: Facts, call: nodes.Call) -> bool:

@@ -14,6 +14,7 @@ from ddp_lint.model.gradients import Training, Update, UpdateSpot
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Instance, Made
 from ddp_lint.model.remarks import remark_above
+from ddp_lint.model.requirements import torch_required
 from ddp_lint.model.tree import Node, precedes, source, statement
 from ddp_lint.model.ways import Event, Way
 
@@ -80,6 +81,8 @@ def early_schedules(training: Training) -> Iterator[EarlySchedule]:
     """Schedules of torch's kind that advance before their optimizer's first step."""
     seen: set[Node] = set()
     for update in training.updates:
+        if _advances_first(training, update):
+            continue
         for loop, unit in [(update.node, update.unit), *_outer_loops(training, update)]:
             ways = update.ways if loop is update.node else training.walker.ways(loop, unit)
             at = update if loop is update.node else Update(training, loop, unit)
@@ -88,6 +91,13 @@ def early_schedules(training: Training) -> Iterator[EarlySchedule]:
                     if found.node not in seen:
                         seen.add(found.node)
                         yield found
+
+
+def _advances_first(training: Training, update: Update) -> bool:
+    """Whether the project asks for a PyTorch in which schedulers begin one step before the first:
+    until 1.1 they were meant to advance first."""
+    project = training.facts.values.codebase.project
+    return any(one.excludes((1, 1)) for one in torch_required(project, update.unit.module))
 
 
 def _outer_loops(training: Training, update: Update) -> Iterator[tuple[Node, Unit]]:

@@ -1,0 +1,2 @@
+from .net import *  # noqa: F403
+from .registry import MODELS as MODELS

@@ -1,0 +1,6 @@
+MODELS = {}
+
+
+def registered(cls):
+    MODELS[cls.__name__] = cls
+    return cls

@@ -10,12 +10,13 @@ from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, Spot
+from ddp_lint.model.flow import reaching
 from ddp_lint.model.modules import Module, Unit
 from ddp_lint.model.origins import Item, Made, Member, Origin, Param, Result, Unknown, inner
 from ddp_lint.model.processes import Place
 from ddp_lint.model.saves import Save, parts, saves
 from ddp_lint.model.story import Story
-from ddp_lint.model.tree import Node, ancestors, dotted, source, walk
+from ddp_lint.model.tree import Node, ancestors, dotted, source, walk, walk_scope
 from ddp_lint.model.wrappers import bindings_of, inner_of, is_certain, is_wrapper, wrappings
 
 #: What puts ``module.`` before every name.  (Fabric takes it off by itself.)
@@ -257,8 +258,29 @@ def wrapped_states(facts: Facts) -> Iterator[WrappedState]:
                     every = tuple(restores(facts))
                 found[id(part)] = WrappedState(facts, part, save, wrapper, every)
     for state in found.values():
-        if not strips_prefix(facts, state.save.unit):
+        if not strips_prefix(facts, state.save.unit) and not _is_for_its_names(state):
             yield state
+
+
+def _is_for_its_names(state: WrappedState) -> bool:
+    """Whether a model is wrapped where it is saved, and nothing else is done with the wrapper:
+    who does that wants the prefix, for those who read the file."""
+    name, unit = state.wrapper, state.facts.values.unit_of(state.node)
+    if not isinstance(name, nodes.Name):
+        return False
+    made = [b for b in reaching(unit, name.name, name) if isinstance(b.value, nodes.Call)]
+    if len(made) != 1 or made[0].path:
+        return False
+    uses = [
+        node
+        for node in walk_scope(unit.node)
+        if isinstance(node, nodes.Name) and node.name == name.name
+    ]
+    return all(
+        getattr(node.parent, "attrname", "") == "state_dict"
+        for node in uses
+        if any(binding is made[0] for binding in reaching(unit, name.name, node))
+    )
 
 
 def wrapper_of(facts: Facts, part: Node) -> Node | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
@@ -199,3 +200,11 @@ if __name__ == "__main__":
     project = markers.project_of_text(START + text)
     (finding,) = (one for one in markers.findings(project) if one.code == "DDP509")
     assert [one.message for one in finding.related] == ["`mp.spawn()` starts the ranks here"]
+
+
+def test_a_number_that_the_step_needs_is_none_to_read_later() -> None:
+    case = Path(__file__).parents[1] / "cases/host_sync_in_step/sizes_by_chance.py"
+    project = markers.project_of_text(case.read_text())
+    found = [one.message for one in markers.findings(project) if one.code == "DDP101"]
+    assert len(found) == 4
+    assert not [message for message in found if "every N steps" in message]

@@ -127,6 +127,9 @@ def open_groups(facts: Facts) -> Iterator[OpenGroup]:
             yield OpenGroup(facts, first.call, first.frame, later, others)
 
 
+_BARRIERS = frozenset({"torch.distributed.barrier"})
+
+
 def _is_for_others(facts: Facts, telling: Sequence[Event], making: Event) -> bool:
     """Whether a function makes the group and does nothing with it, and nobody is seen to call it:
     who does may end it."""
@@ -134,7 +137,10 @@ def _is_for_others(facts: Facts, telling: Sequence[Event], making: Event) -> boo
     return (
         start.is_function
         and not facts.graph.sites_of(start)
-        and not any(_is_work(facts, event.call) for event in telling[making.number + 1 :])
+        and not any(
+            _is_work(facts, event.call) and not facts.names(event.call) & _BARRIERS
+            for event in telling[making.number + 1 :]
+        )
     )
 
 

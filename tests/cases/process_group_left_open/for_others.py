@@ -13,6 +13,7 @@ def set_up(arguments):
     arguments.distributed = True
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl")
+    dist.barrier()
 
 
 def work(model, batches):

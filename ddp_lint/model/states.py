@@ -266,7 +266,7 @@ def _is_for_its_names(state: WrappedState) -> bool:
     """Whether a model is wrapped where it is saved, and nothing else is done with the wrapper:
     who does that wants the prefix, for those who read the file."""
     name, unit = state.wrapper, state.facts.values.unit_of(state.node)
-    if not isinstance(name, nodes.Name):
+    if not isinstance(name, nodes.Name) or not is_wrapper(state.facts, name, frozenset({"dp"})):
         return False
     made = [b for b in reaching(unit, name.name, name) if isinstance(b.value, nodes.Call)]
     if len(made) != 1 or made[0].path:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ddp_lint.model.calls import CallGraph, Site
+from ddp_lint.model.demands import Demands, demands_of, left_by
 from ddp_lint.model.flow import Condition, bindings_for, conditions, parts_of
 from ddp_lint.model.guards import RANKS, Audience, Guards, Rank, Truth
 from ddp_lint.model.launching import Start
@@ -59,7 +60,7 @@ class Ranks:
         self._blocks: dict[tuple[tuple[int, bool], ...], Audience] = {}
         self._units: dict[int, Audience] = {}
         self._run: dict[int, bool] = {}
-        self._ways: dict[int, tuple[Site, ...] | None] = {}
+        self._ways: dict[tuple[int, Demands], tuple[Site, ...] | None] = {}
         self.start = Start(graph)
 
     # -- tests ------------------------------------------------------------------------------
@@ -233,7 +234,8 @@ class Ranks:
         own = self.own(node)
         unit = self.graph.values.unit_of(node)
         sites = self.graph.sites_of(unit)
-        leading = [site for site in sites if self._leads(site, unit, node)]
+        asked = demands_of(node, unit)
+        leading = [s for s in sites if left_by(self.graph, s, unit, asked) is not None]
         if leading and len(leading) < len(sites):
             return _both(own, self._audience(unit, leading))
         return _both(own, self.audience_of(unit))
@@ -266,41 +268,6 @@ class Ranks:
             ((a.test, a.site or site) for a, site in found if False in a.reached), (None, None)
         )
         return Audience(reached, test, site)
-
-    def _leads(self, site: Site, unit: Unit, node: Node) -> bool:
-        """Whether what one caller passes lets it come to ``node``, as far as constants tell.
-
-        ``save(model=None)`` only loads: the caller that leaves the model out writes nothing.
-        """
-        if site.handed:
-            return True
-        for condition in conditions(node):
-            for test, holds in parts_of(condition.test, condition.holds):
-                truth = self._truth_for(site, unit, test)
-                if truth is not None and truth is not holds:
-                    return False
-        return True
-
-    def _truth_for(self, site: Site, unit: Unit, test: Node) -> bool | None:
-        """What a test of one parameter says for the constant that a caller passes."""
-        name, asks_none, is_none = test, False, False
-        if isinstance(test, nodes.Compare) and len(test.ops) == 1:
-            op, right = test.ops[0]
-            if op not in ("is", "is not") or getattr(right, "value", "") is not None:
-                return None
-            name, asks_none, is_none = test.left, True, op == "is"
-        if not isinstance(name, nodes.Name) or name.name not in unit.parameters:
-            return None
-        if any(binding.path != ("param",) for binding in unit.bindings.get(name.name, ())):
-            return None
-        given = self.graph.given(site, unit, name.name)
-        if isinstance(given, nodes.Const):
-            if asks_none:
-                return (given.value is None) is is_none
-            return bool(given.value)
-        if asks_none and isinstance(given, nodes.Call | nodes.Dict | nodes.List | nodes.Tuple):
-            return not is_none
-        return None
 
     def _by_decorators(self, unit: Unit) -> Iterator[Audience]:
         for decorator, name in zip(unit.decorators, unit.decorator_names, strict=True):
@@ -335,15 +302,20 @@ class Ranks:
             reached = tuple(_or([a.reached[i] for a in found]) for i in range(len(RANKS)))
             yield Audience(reached, found[0].test)
 
-    def way_of_all(self, node: Node) -> tuple[Site, ...] | None:
-        """Calls, innermost first, by which all ranks come to ``node``; None if there are none."""
-        if id(node) in self._ways:
-            return self._ways[id(node)]
-        self._ways[id(node)] = None  # a circle is no way
-        self._ways[id(node)] = found = self._find_way(node)
+    def way_of_all(self, node: Node, carried: Demands = frozenset()) -> tuple[Site, ...] | None:
+        """Calls, innermost first, by which all ranks come to ``node``; None if there are none.
+
+        ``carried`` is what is asked of the parameters that the function around ``node`` passes on.
+        """
+        asked = carried | demands_of(node, self.graph.values.unit_of(node))
+        known = (id(node), asked)
+        if known in self._ways:
+            return self._ways[known]
+        self._ways[known] = None  # a circle is no way
+        self._ways[known] = found = self._find_way(node, asked)
         return found
 
-    def _find_way(self, node: Node) -> tuple[Site, ...] | None:
+    def _find_way(self, node: Node, asked: Demands) -> tuple[Site, ...] | None:
         if not all(truth is True for truth in self.own(node).reached):
             return None
         if self.start.is_without_ranks(node):
@@ -356,6 +328,7 @@ class Ranks:
             if sites or unit.outer is None or not unit.outer.is_function:
                 break
             unit = unit.outer  # a value that the function around it hands out
+            asked = frozenset()
         if not sites:
             return None if self.start.is_launcher(unit) else ()
         ways = []
@@ -364,8 +337,9 @@ class Ranks:
                 return (site,)
             if site.handed and _HOOKING.search(dotted(site.call.func)):
                 continue  # who calls it is not known
-            if self._leads(site, unit, node):
-                way = self.way_of_all(site.call)
+            left = left_by(self.graph, site, unit, asked)
+            if left is not None:
+                way = self.way_of_all(site.call, left)
                 if way is not None:
                     ways.append((site, *way))
         return min(ways, key=len, default=None)

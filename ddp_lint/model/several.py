@@ -7,6 +7,7 @@ import re
 from astroid import nodes
 
 from ddp_lint.model.facts import Facts
+from ddp_lint.model.origins import Param, Unknown, inner
 from ddp_lint.model.torch_api import COLLECTIVES, DISTRIBUTED_MAKERS, INIT_GROUP, ROLES, WRAPPERS
 from ddp_lint.model.tree import Node, dotted
 
@@ -26,6 +27,16 @@ _MAY_MAKE_GROUP = re.compile(
     r"|(dist|ddp|slurm|mpi|process).*(init|setup|launch|start)|^(launch|bootstrap|spawn)\w*$",
     re.I,
 )
+
+
+#: What asks Accelerate for the other processes, or has them meet.
+_ASKS_ACCELERATE = re.compile(
+    rb"\b(is_main_process|is_local_main_process|is_last_process|process_index|local_process_index"
+    rb"|num_processes|on_\w*process|\w*main_process_first|split_between_processes"
+    rb"|wait_for_everyone|gather\w*)\b"
+)
+_PREPARING = frozenset({"prepare", "prepare_model"})
+_MODELS = frozenset({"module", "ddp", "dp", "fsdp"})
 
 
 #: As in ``torchrun --nproc_per_node=1 convert.py``.
@@ -56,6 +67,34 @@ def _is_started_alone(facts: Facts) -> bool:
     """Whether the script itself says how it is started: as one process."""
     told = {count for root in facts.graph.roots for count in _LAUNCH_LINE.findall(root.source.raw)}
     return told == {b"1"}
+
+
+def _one_process_drives_all(facts: Facts) -> bool:
+    """Whether ``nn.DataParallel`` is what trains on several GPUs, and Accelerate helps with mixed
+    precision: it is asked for no process and given no model.  What it is given in a dictionary it
+    hands back as it was."""
+    if not any("dp" in facts.roles_of(call) for call, _ in facts.calls):
+        return False
+    if any(_ASKS_ACCELERATE.search(module.source.raw) for module in facts.modules):
+        return False
+    return not any(
+        _may_be_model(facts, given)
+        for call, _ in facts.calls
+        if isinstance(call.func, nodes.Attribute)
+        and call.func.attrname in _PREPARING
+        and "accelerator" in facts.roles_of(call.func.expr)
+        for given in [*call.args, *(k.value for k in call.keywords)]
+    )
+
+
+def _may_be_model(facts: Facts, node: Node) -> bool:
+    """Whether a value is a model, or one cannot tell what it is."""
+    if facts.roles_of(node):
+        return bool(facts.roles_of(node) & _MODELS)
+    origins = facts.origins(node)
+    return not origins or any(
+        isinstance(base, Param | Unknown) for origin in origins for base in inner(origin)
+    )
 
 
 def never_runs(facts: Facts, call: nodes.Call) -> bool:
@@ -89,7 +128,9 @@ def _is_of_many(facts: Facts, call: nodes.Call) -> bool:
     """A trainer of a framework that certainly is one of several processes."""
     for name in facts.names(call):
         role = ROLES.get(name)
-        if role == "accelerator" or name in _LAUNCHED:
+        if role == "accelerator":
+            return not facts.once(_one_process_drives_all)
+        if name in _LAUNCHED:
             return True
         if (role == "fabric" or name in _TRAINERS) and _has_devices(call):
             return True

@@ -67,6 +67,10 @@ class Picking:
     def _picks(self, node: Node, unit: Unit, level: int, depth: int, again: bool) -> bool:
         """Whether a value is several things picked by chance; ``again``: each of several is."""
         match node:
+            case nodes.Subscript(value=value, slice=nodes.Const(value=int())) if not again:
+                return not _is_draw(value) and self._picks(value, unit, level, depth, again)
+            case nodes.BinOp(left=left, right=right) if _is_number(left) or _is_number(right):
+                return any(self._picks(one, unit, level, depth, again) for one in (left, right))
             case nodes.Call():
                 last = dotted(node.func).rpartition(".")[2]
                 if last in _ROWS:
@@ -128,9 +132,20 @@ def _around(node: Node) -> Iterator[tuple[Node, Node, Node]]:
                 yield parent, one.target, one.iter
 
 
+def _is_draw(node: Node) -> bool:
+    """Whether something is drawn, one or several."""
+    if not isinstance(node, nodes.Call):
+        return False
+    return dotted(node.func).rpartition(".")[2].startswith((*_SEVERAL, *_ONE))
+
+
+def _is_number(node: Node) -> bool:
+    return isinstance(node, nodes.Const) and isinstance(node.value, int | float)
+
+
 def _has_size(call: nodes.Call, name: str) -> bool:
     """``choice(paths, 4)``, ``randint(0, n, size=3)``, ``torch.randint(n, (3,))``."""
-    if any(k.arg in ("size", "k", "replace") for k in call.keywords):
+    if any(k.arg in ("size", "k") and getattr(k.value, "value", 0) != 1 for k in call.keywords):
         return True
     return len(call.args) > _LONE.get(name, 0) or any(
         isinstance(one, nodes.Tuple) for one in call.args

@@ -38,6 +38,28 @@ class Windows(Dataset):
         return torch.from_numpy(np.stack(frames)).float()
 
 
+class Around(Dataset):
+    """One frame is drawn, as an array of one; a method names those that follow it."""
+
+    def __init__(self, folders, counts):
+        self.folders = folders
+        self.counts = counts
+
+    def __len__(self):
+        return len(self.folders)
+
+    def following(self, first):
+        folder, _, number = first[:-4].rpartition("/")
+        return [f"{folder}/{int(number) + k:04}.png" for k in range(5)]
+
+    def __getitem__(self, index):
+        first = np.random.choice(self.counts[index] - 4, replace=True, size=1)[0] + 1
+        frames = []
+        for path in self.following(f"{self.folders[index]}/{first:04}.png"):
+            frames.append(cv2.imread(path).transpose(2, 0, 1))
+        return torch.from_numpy(np.stack(frames)).float()
+
+
 class Slices(Dataset):
     def __init__(self, paths):
         self.paths = paths
@@ -161,6 +183,7 @@ def train(dataset):
 def main():
     paths = ["a.png", "b.png", "c.png", "d.png"]
     train(Windows("frames", 16))
+    train(Around(paths, [90, 90, 90, 90]))
     train(Slices(paths))
     train(OneOfTheClips([paths, paths]))
     train(Views([{"pictures": paths}], 2))

@@ -103,7 +103,8 @@ for step in range(1000):
 
 Cannot see: which plug-in `accelerate config` chose.  Under plain DDP a guarded `save_state`
 works, until the day somebody switches to FSDP; so it is a warning where the program itself names
-no plug-in.
+no plug-in.  A plug-in that the program refuses (`assert accelerator.distributed_type != ...`) is
+not spoken of.
 
 References:
 

@@ -11,6 +11,7 @@ from astroid import nodes
 from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.facts import Facts, called_name
 from ddp_lint.model.guards import Audience
+from ddp_lint.model.plugins import possible
 from ddp_lint.model.processes import Place, test_text
 from ddp_lint.model.tree import Node, position, statement, walk
 from ddp_lint.model.wrappers import inner_of, is_narrowed, wrappings
@@ -66,6 +67,12 @@ class ShardedSave(Place):
             return "warning"
         return "error"
 
+    @cached_property
+    def plugins(self) -> tuple[str, ...]:
+        """With what the accelerator that saves may shard."""
+        assert isinstance(self.node.func, nodes.Attribute)
+        return possible(self.facts, self.node.func.expr)
+
     @property
     def test_text(self) -> str:
         return test_text(self.facts, self.who)
@@ -73,7 +80,8 @@ class ShardedSave(Place):
     @property
     def consequence(self) -> str:
         if self.framework == "accelerate":
-            return "under FSDP and DeepSpeed they wait for the others until the timeout"
+            plugins = " and ".join(self.plugins)
+            return f"under {plugins} they wait for the others until the timeout"
         return "they wait for the others until the timeout"
 
     @property
@@ -103,7 +111,9 @@ class ShardedSave(Place):
 
 def sharded_saves(facts: Facts) -> Iterator[ShardedSave]:
     """Calls that all ranks have to make, leaving out those that only feed another one."""
-    found = [s for s in _every(facts) if s.on_some_ranks]
+    found = [
+        s for s in _every(facts) if s.on_some_ranks and (s.framework != "accelerate" or s.plugins)
+    ]
     written = [s for s in found if facts.names(s.node) & _SAVES]
     for save in found:
         if facts.names(save.node) & _GATHERS and any(w.unit is save.unit for w in written):

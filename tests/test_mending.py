@@ -1127,3 +1127,41 @@ def test_a_scaler_is_updated_once_for_all_its_optimizers() -> None:
             scaler.step(second){}
     """
     check("DDP206", program.format(""), program.format("\n            scaler.update()"))
+
+
+# -- graphs and moves ---------------------------------------------------------------------------
+
+
+KEEPING = """
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    device = torch.device("cuda")
+    data = TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,)))
+    loader = DataLoader(data, batch_size=64, shuffle=True, num_workers=4)
+    model = torch.nn.Linear(32, 10).to(device)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    kept, total = [], 0
+    for images, labels in loader:
+        logits = model(images.to(device))
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(logits, labels.to(device)).backward()
+        optimizer.step()
+        {keeping}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('kept.append(logits.to("cpu"))', 'kept.append(logits.to("cpu").detach())'),
+        ("total += logits[ : , 0 ]", "total += logits[ : , 0 ].detach()"),
+        ("total += logits*2", "total += (logits*2).detach()"),
+        (
+            "kept.append(logits.view(\n            -1,  # all of them\n        ))",
+            "kept.append(logits.view(\n            -1,  # all of them\n        ).detach())",
+        ),
+    ],
+)
+def test_what_is_kept_stays_as_it_is_written(before: str, after: str) -> None:
+    check("DDP601", KEEPING.format(keeping=before), KEEPING.format(keeping=after))

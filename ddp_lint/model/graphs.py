@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from astroid import nodes
 
-from ddp_lint.finding import Fix, Level, Related
+from ddp_lint.finding import Edit, Fix, Level, Related
 from ddp_lint.model.evaluation import Evaluations
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.frames import Frame, resolve
@@ -19,7 +19,7 @@ from ddp_lint.model.gradients import Update
 from ddp_lint.model.histories import Graph, Histories
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.once import in_named_iterations
-from ddp_lint.model.tree import Node, dotted, is_within, source, walk, walk_scope
+from ddp_lint.model.tree import Node, dotted, is_within, position, source, walk, walk_scope
 from ddp_lint.model.ways import body_of
 
 _EMPTYING = frozenset({"clear", "pop", "popleft", "popitem", "reset", "reset_meters", "backward"})
@@ -62,18 +62,21 @@ class Kept(Spot):
 
     @property
     def fix(self) -> Fix | None:
-        text = source(self.value)
-        if text.endswith("..."):
-            return None
-        whole = self.value.as_string()
-        simple = isinstance(
+        """Inserted behind the value, so that it stays written as it is."""
+        is_primary = isinstance(
             self.value, nodes.Name | nodes.Attribute | nodes.Call | nodes.Subscript
         )
-        mended = f"{whole}.detach()" if simple else f"({whole}).detach()"
-        if (self.value.end_lineno or 0) != (self.value.lineno or 0):
+        file = self.facts.values.module_of(self.value).source
+        line, column = self.value.end_lineno or 0, self.value.end_col_offset or 0
+        if not line:
             return None
-        edits = (self.facts.replace(self.value, mended),)
-        return Fix(f"Keep `{mended}`", edits, safe=True)
+        end = file.place(line, column, line, column)
+        if is_primary:
+            edits: tuple[Edit, ...] = (Edit(end, ".detach()"),)
+        else:
+            start = position(self.value)
+            edits = (Edit(file.place(*start, *start), "("), Edit(end, ").detach()"))
+        return Fix("Add `.detach()`", edits, safe=True)
 
 
 @dataclass(frozen=True)

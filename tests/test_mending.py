@@ -1165,3 +1165,55 @@ KEEPING = """
 )
 def test_what_is_kept_stays_as_it_is_written(before: str, after: str) -> None:
     check("DDP601", KEEPING.format(keeping=before), KEEPING.format(keeping=after))
+
+
+PINNED = """
+    import sys
+
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+
+    def train(device, data):
+        model = torch.nn.Linear(32, 10).to(device)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        loader = DataLoader(data, batch_size=64, num_workers=4, pin_memory=True)
+        for images, labels in loader:
+            images = images.to({to})
+            optimizer.zero_grad()
+            model(images).sum().backward()
+            optimizer.step()
+
+
+    {device}
+    train(device, TensorDataset(torch.randn(4096, 32), torch.randint(10, (4096,))))
+"""
+ON_A_MAC = [
+    "device = torch.accelerator.current_accelerator()",
+    'device = torch.device("mps" if torch.backends.mps.is_available() else "cuda")',
+    'device = "xpu" if torch.xpu.is_available() else "cuda"',
+    'device = sys.argv[1] if torch.cuda.is_available() else "mps"',
+]
+
+
+@pytest.mark.parametrize("device", ON_A_MAC)
+def test_a_move_that_may_go_elsewhere_than_cuda_blocks(device: str) -> None:
+    """PyTorch pins nothing on MPS, and there a copy that does not block reads what is gone."""
+    check("DDP105", PINNED.format(device=device, to="device"), None)
+
+
+@pytest.mark.parametrize(
+    ("device", "to"),
+    [
+        ("device = sys.argv[1]", "device"),
+        ('device = "cuda" if torch.cuda.is_available() else "cpu"', "device"),
+        *((device, '"cuda:1"') for device in ON_A_MAC),
+        ('device = "cuda"  # no "mps" as yet', "device"),
+    ],
+)
+def test_a_move_to_cuda_need_not_block(device: str, to: str) -> None:
+    check(
+        "DDP105",
+        PINNED.format(device=device, to=to),
+        PINNED.format(device=device, to=f"{to}, non_blocking=True"),
+    )

@@ -16,7 +16,7 @@ from ddp_lint.model.loading import Loader, Loading
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Expression, Made, Origin
 from ddp_lint.model.passing import argument_for
-from ddp_lint.model.placing import is_cpu
+from ddp_lint.model.placing import is_cpu, may_be_another
 from ddp_lint.model.steps import Happening
 from ddp_lint.model.tree import Node, dotted, elements, is_within, walk
 
@@ -47,12 +47,21 @@ class Transfer(Spot):
 
     @property
     def fix(self) -> Fix | None:
+        """None where a device may be of another kind than CUDA: on MPS nothing is pinned, and a
+        copy that does not block reads what may have been let go (pytorch/pytorch#189690)."""
         if self.pinned:
             moves = [self.node, *self.others]
+            if any(self._may_go_elsewhere(move) for move in moves):
+                return None
             edits = tuple(inserted(self.facts, move, "non_blocking=True") for move in moves)
             return Fix("Add `non_blocking=True` to the moves of the batch", edits, safe=True)
         edit = self._pin()
         return Fix("Let the loader pin its batches", (edit,), safe=True) if edit else None
+
+    def _may_go_elsewhere(self, move: nodes.Call) -> bool:
+        target = _target(move)
+        goes_anywhere = getattr(move.func, "attrname", "") == "to"
+        return goes_anywhere and target is not None and may_be_another(self.facts, target)
 
     def _pin(self) -> Edit | None:
         call = self.loader.node
@@ -176,9 +185,7 @@ class Transfers:
             return not self.facts.names(call)
         if func.attrname != "to":
             return False
-        target = next(iter(call.args), None) or next(
-            (k.value for k in call.keywords if k.arg == "device"), None
-        )
+        target = _target(call)
         if target is None or _is_type(target):
             return False
         return not is_cpu(self.facts, target)
@@ -247,6 +254,12 @@ def _viewed(node: Node) -> Node:
     ):
         node = node.func.expr
     return node
+
+
+def _target(call: nodes.Call) -> Node | None:
+    """The device that is named in a move."""
+    named = (k.value for k in call.keywords if k.arg == "device")
+    return next(iter(call.args), None) or next(named, None)
 
 
 def _bound(target: Node) -> set[str]:

@@ -7,7 +7,8 @@ equal (to 4e-9); what it costs depends on how much of it the backward hides, and
 between nodes.
 
 Put forward *and* backward of all but the last micro-batch into `with model.no_sync():`. The
-wrapper of apex has `disable_allreduce()` and `enable_allreduce()` instead.
+wrapper of apex has `disable_allreduce()` and `enable_allreduce()` instead. With Accelerate say `Accelerator(gradient_accumulation_steps=N)` and
+`with accelerator.accumulate(model):`, which holds for DeepSpeed, too.
 
 `find_unused_parameters=True` is no obstacle: DDP remembers over the window which parameters were
 used, and the gradients are equal, also where micro-batches or ranks use different ones. With
@@ -82,7 +83,10 @@ from ddp_lint.rule import Findings, rule
 def check(program: Program) -> Findings:
     for loop in program.unsynchronized:
         remedy = (
-            f"put forward and backward of the others into `with {loop.context_text}:`"
+            f"construct `Accelerator(gradient_accumulation_steps=N)` and put the body of the loop "
+            f"into `with {loop.context_text}:`"
+            if loop.accelerator_text is not None
+            else f"put forward and backward of the others into `with {loop.context_text}:`"
             if loop.has_context
             else f"call `{loop.model_text}.disable_allreduce()` before the others, and "
             "`enable_allreduce()` before the last"

@@ -1217,3 +1217,26 @@ def test_a_move_to_cuda_need_not_block(device: str, to: str) -> None:
         PINNED.format(device=device, to=to),
         PINNED.format(device=device, to=f"{to}, non_blocking=True"),
     )
+
+
+def test_accelerate_has_its_own_way_to_accumulate() -> None:
+    """Its ``backward()`` steps under DeepSpeed unless ``accumulate()`` is around."""
+    check(
+        "DDP504",
+        """
+            import torch
+            from accelerate import Accelerator
+
+            accelerator = Accelerator()
+            model = torch.nn.Linear(32, 10)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model, optimizer = accelerator.prepare(model, optimizer)
+            for step in range(1000):
+                loss = model(torch.randn(32, 32, device=accelerator.device)).square().mean() / 4
+                accelerator.backward(loss)
+                if (step + 1) % 4 == 0:
+                    optimizer.step()
+                    optimizer.zero_grad()
+        """,
+        None,
+    )

@@ -6,6 +6,7 @@ to be around the forward.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from astroid import nodes
 
 from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.accumulation import accelerator_accumulates, in_accumulate
+from ddp_lint.model.counters import stores
 from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import reaching, with_items
 from ddp_lint.model.frames import Frame, resolve
@@ -23,6 +25,7 @@ from ddp_lint.model.origins import Api, Folder, Instance, Made, Member, Origin, 
 from ddp_lint.model.tree import Node, is_within, source, statement, walk
 from ddp_lint.model.ways import Event
 
+_DEEPSPEED = re.compile(r"\bdeepspeed_(plugin|config)\b")
 _WRAPPED = frozenset({"ddp", "prepared module"})
 _OWN_AFFAIR = frozenset({"fsdp", "engine"})
 _SWITCHES = frozenset({"no_sync", "no_backward_sync", "require_backward_grad_sync",
@@ -58,11 +61,18 @@ class Unsynchronized(Spot):
         )
 
     @property
+    def accelerator_text(self) -> str | None:
+        """The ``Accelerator`` that runs backward, where there is one."""
+        by = self.backward.move.by
+        is_one = by is not None and "accelerator" in self.facts.roles_of(by)
+        return source(by) if by is not None and is_one else None
+
+    @property
     def context_text(self) -> str:
         """The context that holds averaging back, as this program would write it."""
         by, roles = self.backward.move.by, self.facts.roles_of(self.backward.move.by)
-        if by is not None and "accelerator" in roles:
-            return f"{source(by)}.no_sync({self.model_text})"
+        if self.accelerator_text is not None:
+            return f"{self.accelerator_text}.accumulate({self.model_text})"
         if by is not None and "fabric" in roles:
             return f"{source(by)}.no_backward_sync({self.model_text})"
         return f"{self.model_text}.no_sync()"
@@ -82,7 +92,13 @@ class Unsynchronized(Spot):
 
     @property
     def fix(self) -> Fix | None:
-        """Wrap forward and backward, where they are one straight stretch of the loop's body."""
+        """Wrap forward and backward, where they are one straight stretch of the loop's body.
+
+        With an ``Accelerator`` more has to change: under DeepSpeed its ``backward()`` steps unless
+        ``accumulate()`` has told it not to, which ``no_sync()`` does not.
+        """
+        if self.accelerator_text is not None:
+            return None
         gate, loop = self.window.gate, self.window.header
         if gate is None or self.window.loop is not None or self.backward.frame.caller is not None:
             return None
@@ -172,6 +188,8 @@ def unsynchronized(training: Training) -> Iterator[Unsynchronized]:
         for window in update.windows:
             if window.header in seen or window.certainty != "certain":
                 continue
+            if _is_of_deepspeed(facts, window.length):
+                continue
             backwards = [b for b in window.within("backward") if _is_plain(training, b)]
             if not backwards:
                 continue
@@ -179,6 +197,22 @@ def unsynchronized(training: Training) -> Iterator[Unsynchronized]:
             if model is not None:
                 seen.add(window.header)
                 yield Unsynchronized(facts, window.header, window, backwards[0], model)
+
+
+def _is_of_deepspeed(facts: Facts, length: Node | None) -> bool:
+    """Whether how many there are is said by the DeepSpeed plugin, and it is 1 without: DeepSpeed
+    averages when it is time."""
+    if length is None:
+        return False
+    values = [binding.value for binding, _ in stores(facts, length) if not binding.path] if (
+        isinstance(length, nodes.Name | nodes.Attribute)) else [length]  # fmt: skip
+    arms = [
+        arm
+        for value in values
+        for arm in ((value.body, value.orelse) if isinstance(value, nodes.IfExp) else (value,))
+        if arm is not None and getattr(arm, "value", None) != 1
+    ]
+    return bool(arms) and all(_DEEPSPEED.search(arm.as_string()) for arm in arms)
 
 
 def _is_plain(training: Training, backward: Event) -> bool:

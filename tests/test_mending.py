@@ -1240,3 +1240,28 @@ def test_accelerate_has_its_own_way_to_accumulate() -> None:
         """,
         None,
     )
+
+
+def test_no_rank_is_asked_for_before_there_is_a_group() -> None:
+    """In the first round every rank would print: the group is made only after it."""
+    check(
+        "DDP509",
+        training("""
+
+            def trial(name):
+                dist.init_process_group("nccl")
+                model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+                train(model, sys.argv, torch.optim.SGD(model.parameters(), lr=0.1))
+                dist.destroy_process_group()
+
+
+            def main():
+                for name in sys.argv:
+                    print("trying", name.strip())
+                    trial(name)
+
+
+            main()
+        """),
+        None,
+    )

@@ -50,7 +50,11 @@ def rank_test(facts: Facts, node: Node) -> str | None:
     if name is None or any(facts.calls_to({_HOROVOD})):
         return None
     test = f"{name}.get_rank() == 0"
-    return test if has_group(facts, node) else f"not {name}.is_initialized() or {test}"
+    if has_group(facts, node):
+        return test
+    if _comes_before_group(facts, node):
+        return None  # all ranks would pass
+    return f"not {name}.is_initialized() or {test}"
 
 
 def _name_of_role(facts: Facts, unit: Unit, role: str, node: Node) -> str | None:
@@ -84,15 +88,17 @@ def has_group(facts: Facts, node: Node) -> bool:
     return _has_one_before(facts, node, made, 0)
 
 
-def _seen_from_outside(facts: Facts, call: Node, depth: int) -> Iterator[Node]:
-    """``call``, and the calls of functions that certainly make it."""
+def _seen_from_outside(
+    facts: Facts, call: Node, depth: int, certainly: bool = True
+) -> Iterator[Node]:
+    """``call``, and the calls of functions that make it."""
     yield call
     unit = facts.values.unit_of(call)
-    if depth > _DEEPEST or not unit.is_function or asks(call):
+    if depth > _DEEPEST or not unit.is_function or (certainly and asks(call)):
         return
     for site in facts.graph.sites_of(unit):
-        if not site.spawned and not site.handed:
-            yield from _seen_from_outside(facts, site.call, depth + 1)
+        if not site.spawned and not (certainly and site.handed):
+            yield from _seen_from_outside(facts, site.call, depth + 1, certainly)
 
 
 def _has_one_before(facts: Facts, node: Node, made: list[Node], depth: int) -> bool:
@@ -108,6 +114,33 @@ def _has_one_before(facts: Facts, node: Node, made: list[Node], depth: int) -> b
     return all(
         not site.spawned and _has_one_before(facts, site.call, made, depth + 1) for site in sites
     )
+
+
+def _comes_before_group(facts: Facts, node: Node) -> bool:
+    """Whether the first time that ``node`` runs, no process group can have been made: all that
+    makes one, on a condition perhaps, comes only later on the way to ``node``."""
+    made = [
+        at
+        for call, _ in facts.calls_to(DISTRIBUTED_MAKERS - {_HOROVOD})
+        for at in _seen_from_outside(facts, call, 0, certainly=False)
+    ]
+    here = [
+        position(other) < position(at)
+        for at in _ways_to(facts, node, 0)
+        for other in made
+        if facts.values.unit_of(other) is facts.values.unit_of(at)
+    ]
+    return bool(here) and not any(here)
+
+
+def _ways_to(facts: Facts, node: Node, depth: int) -> Iterator[Node]:
+    """``node``, and the calls that lead to it in its process."""
+    yield node
+    unit = facts.values.unit_of(node)
+    if depth <= _DEEPEST and unit.is_function:
+        for site in facts.graph.sites_of(unit):
+            if not site.spawned:
+                yield from _ways_to(facts, site.call, depth + 1)
 
 
 def asks(node: Node) -> tuple[Condition, ...]:

@@ -7,8 +7,9 @@ equal (to 4e-9); what it costs depends on how much of it the backward hides, and
 between nodes.
 
 Put forward *and* backward of all but the last micro-batch into `with model.no_sync():`. The
-wrapper of apex has `disable_allreduce()` and `enable_allreduce()` instead. With Accelerate say `Accelerator(gradient_accumulation_steps=N)` and
-`with accelerator.accumulate(model):`, which holds for DeepSpeed, too.
+wrapper of apex has `disable_allreduce()` and `enable_allreduce()` instead. With Accelerate
+construct `Accelerator(gradient_accumulation_steps=N)` and enter `with
+accelerator.accumulate(model):`, which holds under DeepSpeed, too.
 
 `find_unused_parameters=True` is no obstacle: DDP remembers over the window which parameters were
 used, and the gradients are equal, also where micro-batches or ranks use different ones. With

@@ -1265,3 +1265,43 @@ def test_no_rank_is_asked_for_before_there_is_a_group() -> None:
         """),
         None,
     )
+
+
+ACCUMULATING = """
+local_rank = int(os.environ["LOCAL_RANK"])
+dist.init_process_group("nccl", device_id=local_rank)
+model = DistributedDataParallel(nn.Linear(64, 8).cuda(), device_ids=[local_rank])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(1000):
+    loss = model(torch.randn(32, 64, device=local_rank)).square().mean() / 4
+    loss.backward()
+    if (step + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+dist.destroy_process_group()
+"""
+OF_TORCH = """import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+"""
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "# A licence.\nimport argparse\nimport os\n+\n\n" + OF_TORCH,
+        "import os\n+\nfrom pathlib import Path\n\n" + OF_TORCH,
+        "import os\nfrom collections import Counter\n+\n\n" + OF_TORCH,
+        "import argparse\nfrom collections import Counter\n+\nimport os\n\n" + OF_TORCH,
+        '"""A text."""\n\nfrom __future__ import annotations\n\nimport os\n+\n\n' + OF_TORCH,
+        "import os\n+\n" + OF_TORCH,
+        "# A licence.\n\n+\n\n" + OF_TORCH + "\nimport os\n",
+    ],
+)
+def test_an_import_stands_where_a_sorter_would_put_it(imports: str) -> None:
+    """The line with a plus is the new one; a section of its own has a blank line below."""
+    new = "from contextlib import nullcontext\n"
+    before = imports.replace("\n\n+\n\n", "\n\n").replace("+\n", "")
+    after = mended("DDP504", before + ACCUMULATING)
+    assert after.startswith(imports.replace("+\n", new))

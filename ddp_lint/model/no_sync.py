@@ -20,6 +20,7 @@ from ddp_lint.model.facts import Facts, Spot
 from ddp_lint.model.flow import reaching, with_items
 from ddp_lint.model.frames import Frame, resolve
 from ddp_lint.model.gradients import Training, Update, Window
+from ddp_lint.model.importing import imported
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Api, Folder, Instance, Made, Member, Origin, Result
 from ddp_lint.model.tree import Node, is_within, source, statement, walk
@@ -134,12 +135,8 @@ class Unsynchronized(Spot):
             return "nullcontext", []
         if "contextlib" in module.body.bindings:
             return "contextlib.nullcontext", []
-        first = next((n for n in module.tree.body if isinstance(n, nodes.Import | nodes.ImportFrom)
-                      and getattr(n, "modname", "") != "__future__"), None)  # fmt: skip
-        if first is None:
-            return None
-        edit = self.facts.insert_before(first, "from contextlib import nullcontext")
-        return "nullcontext", [edit]
+        edit = imported(self.facts, module, "contextlib", "nullcontext")
+        return ("nullcontext", [edit]) if edit is not None else None
 
     def _indented(self, stretch: list[Node], head: str) -> Iterator[Edit]:
         file = self.facts.values.module_of(self.node).source

@@ -404,6 +404,7 @@ def test_what_all_ranks_read_next_is_not_left_to_one() -> None:
             "chief and (not dist.is_initialized() or dist.get_rank() == 0)",
         ),
         ("x", "rank % torch.cuda.device_count() == 0", "rank == 0"),
+        ("x", "local_rank == 0", "rank == 0"),
     ],
 )
 def test_the_rank_in_the_job(several: str, before: str, after: str) -> None:
@@ -416,7 +417,7 @@ def test_the_rank_in_the_job(several: str, before: str, after: str) -> None:
 
 
     def main(processes, chief, model):
-        local_rank, rank = int(os.environ["LOCAL_RANK"]), int(os.environ["RANK"])
+        local_rank = int(os.environ["LOCAL_RANK"])
         if processes > 1:
             dist.init_process_group("nccl", device_id=local_rank)
             model = DistributedDataParallel(model)
@@ -429,6 +430,8 @@ def test_the_rank_in_the_job(several: str, before: str, after: str) -> None:
     if not several:
         program = program.replace("if processes > 1:\n            ", "")
         program = program.replace("    model = D", "model = D")
+    if after == "rank == 0":  # it has a name
+        program = program.replace("    if", '    rank = int(os.environ["RANK"])\n        if', 1)
     check("DDP402", program.format(before), program.format(after))
 
 
@@ -1305,3 +1308,46 @@ def test_an_import_stands_where_a_sorter_would_put_it(imports: str) -> None:
     before = imports.replace("\n\n+\n\n", "\n\n").replace("+\n", "")
     after = mended("DDP504", before + ACCUMULATING)
     assert after.startswith(imports.replace("+\n", new))
+
+
+RUNNING = """
+    import os
+
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+
+    class Runner:
+        def __init__(self, net):
+            self.here = int(os.environ["LOCAL_RANK"])
+            self.overall = {overall}
+            self.net = DistributedDataParallel(net.cuda(), device_ids=[self.here])
+
+        def run(self):
+            if {test}:
+                torch.save(self.net.module.state_dict(), "last.pt")
+
+
+    dist.init_process_group("nccl")
+    Runner(torch.nn.Linear(2, 2)).run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("overall", "test"),
+    [
+        ('int(os.environ["RANK"])', "self.overall == 0"),
+        ("dist.get_rank()", "self.overall == 0"),
+        ('int(os.environ.get("RANK", 0))', "self.overall == 0"),
+        ('int(os.environ.get("RANK", -1))', "dist.get_rank() == 0"),
+        ('os.environ["RANK"]', "dist.get_rank() == 0"),
+        ('int(os.environ["WORLD_SIZE"])', "dist.get_rank() == 0"),
+    ],
+)
+def test_the_rank_in_the_job_is_called_by_the_name_that_it_has(overall: str, test: str) -> None:
+    check(
+        "DDP402",
+        RUNNING.format(overall=overall, test="self.here == 0"),
+        RUNNING.format(overall=overall, test=test),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from astroid import nodes
 
@@ -24,7 +25,7 @@ def localized(facts: Facts, source: Node, uses: list[Node]) -> tuple[Edit, ...]:
     """Edits by which ``uses`` of the rank that comes from ``source`` take the local rank: by the
     name that it has, or else where the rank is asked for."""
     uses = list(dict.fromkeys(uses))
-    named = [(use, name) for use in uses if (name := _named_at(facts, use)) is not None]
+    named = [(use, name) for use in uses if (name := _local_at(facts, use)) is not None]
     if len(named) == len(uses):
         return _replaced(facts, named)
     if "os" not in facts.values.module_of(source).body.bindings:
@@ -81,13 +82,18 @@ def _replaced(facts: Facts, places: list[tuple[Node, str]]) -> tuple[Edit, ...]:
 # -- the name that it has ---------------------------------------------------------------------
 
 
-def _named_at(facts: Facts, use: Node) -> str | None:
+def _local_at(facts: Facts, use: Node) -> str | None:
     """A name that certainly holds the local rank at ``use``."""
-    unit = facts.values.unit_of(use)
     if isinstance(use, nodes.Name):
-        bindings, _ = bindings_for(use, unit)
+        bindings, _ = bindings_for(use, facts.values.unit_of(use))
         if any(binding.path == ("param",) for binding in bindings):
             return None  # whoever calls this should hand over another one
+    return named_at(facts, use, _is_local)
+
+
+def named_at(facts: Facts, use: Node, holds: Callable[[Facts, Binding], bool]) -> str | None:
+    """A name whose bindings that reach ``use`` all are of the kind that is asked for."""
+    unit = facts.values.unit_of(use)
     seen: set[str] = set()
     at: Unit | None = unit
     while at is not None:
@@ -96,9 +102,24 @@ def _named_at(facts: Facts, use: Node) -> str | None:
                 continue
             seen.add(name)  # what is further out is hidden by it
             here = reaching(at, name, use) if at is unit else every
-            if here and all(_is_local(facts, b) and _stands(b, use, at, unit) for b in here):
+            if here and all(holds(facts, b) and _stands(b, use, at, unit) for b in here):
                 return name
         at = at.outer
+    return None
+
+
+def attribute_at(facts: Facts, use: Node, holds: Callable[[Facts, Binding], bool]) -> str | None:
+    """``self.rank`` where ``use`` is in a method, and only the constructor gives it a value."""
+    unit = facts.values.unit_of(use)
+    if unit.owner is None or unit.self_name is None or unit.name == "__init__":
+        return None
+    for name, stores in unit.module.attribute_stores.items():
+        if len(stores) != 1:
+            continue
+        where, _, binding = stores[0]
+        made = where.owner is unit.owner and where.name == "__init__"
+        if made and not conditions(binding.node) and holds(facts, binding):
+            return f"{unit.self_name}.{name}"
     return None
 
 

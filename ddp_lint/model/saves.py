@@ -12,8 +12,9 @@ from astroid import nodes
 from ddp_lint.finding import Edit, Fix, Related
 from ddp_lint.model.facts import Facts, called_name
 from ddp_lint.model.guards import FAR, FIRST, NEXT_NODE, PEER, RANKS
+from ddp_lint.model.localizing import attribute_at, named_at
 from ddp_lint.model.mending import main_test, rank_test, under_test
-from ddp_lint.model.modules import Unit
+from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Instance, Made
 from ddp_lint.model.paths import Paths, is_on_node_disk
 from ddp_lint.model.processes import Place, has_one_node
@@ -420,10 +421,23 @@ def _of_the_job(facts: Facts, compare: nodes.Compare) -> Iterator[Edit]:
     if isinstance(left, nodes.BinOp) and left.op == "%" and _is_global_rank(facts, left.left):
         yield facts.replace(left, left.left.as_string())
         return
-    asked = rank_test(facts, compare)
+    held = named_at(facts, compare, _holds_global_rank) or attribute_at(
+        facts, compare, _holds_global_rank
+    )
+    asked = f"{held} == 0" if held is not None else rank_test(facts, compare)
     if asked is not None:
         alone = " or " not in asked or isinstance(compare.parent, nodes.If | nodes.IfExp)
         yield facts.replace(compare, asked if alone else f"({asked})")
+
+
+def _holds_global_rank(facts: Facts, binding: Binding) -> bool:
+    """Whether a number is bound that is the rank in the job, and 0 where it is not told."""
+    value = binding.value
+    if binding.path or not isinstance(value, nodes.Call) or not _is_global_rank(facts, value):
+        return False
+    asked = [call for call in walk(value) if isinstance(call, nodes.Call)]
+    defaults = [a for c in asked for a in (*c.args[1:], *(k.value for k in c.keywords))]
+    return all(str(getattr(one, "value", None)) == "0" for one in defaults)
 
 
 def _is_global_rank(facts: Facts, node: Node) -> bool:

@@ -90,10 +90,11 @@ def check(program: Program) -> Findings:
     for loop in program.epoch_loops:
         if loop.sampler.shuffles and not loop.is_told:
             told = loop.sampler_text
+            where = f" where it is a `{loop.sampler_class}`" if loop.is_conditional else ""
             yield loop.finding(
                 f"`{told}` is never told the epoch, so every epoch deals the order of the first "
-                f"one: call `{told}.set_epoch({loop.counter or 'epoch'})` here, before "
-                f"`{loop.loader_text}` is iterated",
+                f"one: call `{told}.set_epoch({loop.counter or 'epoch'})` here{where}, "
+                f"before `{loop.loader_text}` is iterated",
                 related=loop.related,
                 fix=loop.fix,
             )

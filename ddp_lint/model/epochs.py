@@ -144,6 +144,10 @@ class EpochLoop(Spot):
         return f"{self.loader.name}.{self._inside_loader}"
 
     @property
+    def sampler_class(self) -> str:
+        return dotted(self.sampler.node.func).rpartition(".")[2] or "DistributedSampler"
+
+    @property
     def loader_text(self) -> str:
         """How the loader can be named, in the same way."""
         if not self._name_here(self.loader.node) and self._iterated is not None:
@@ -217,13 +221,15 @@ class EpochLoop(Spot):
         if told is None:
             return None
         text = f"{told}.set_epoch({self.counter})"
-        if self._may_be_missing:
+        if self.is_conditional:
             return None
         edit = self.facts.insert_inside(self.node, text)
         return Fix(f"Call `{text}` at the start of each epoch", (edit,), safe=True)
 
     @property
-    def _may_be_missing(self) -> bool:
+    def is_conditional(self) -> bool:
+        """Whether the loader is given something else on another way: ``None``, or one that has
+        no ``set_epoch``; of what it makes for itself then, a ``RandomSampler`` has none."""
         return any(
             not isinstance(o, Made) or o.call is not self.sampler.node
             for node in self.loader.sampler_nodes

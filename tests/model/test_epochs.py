@@ -85,3 +85,30 @@ def test_names_what_is_there(text: str, sampler: str, loader: str) -> None:
     project = markers.project_of_text(START + dedent(text))
     (message,) = (f.message for f in markers.findings(project) if f.code == "DDP301")
     assert f"call `{sampler}.set_epoch(epoch)` here, before `{loader}` is iterated" in message
+
+
+CONDITIONAL = """
+def make_loader(distributed):
+    data = TensorDataset(torch.randn(64, 8))
+    if distributed:
+        sampler, shuffle = DistributedSampler(data), False
+    else:
+        sampler, shuffle = None, True
+    return DataLoader(data, batch_size=8, num_workers=4, sampler=sampler, shuffle=shuffle)
+
+loader = make_loader("RANK" in os.environ)
+for epoch in range(10):
+    for (x,) in loader:
+        step(model, optimizer, x)
+"""
+
+
+def test_a_sampler_that_is_not_always_there() -> None:
+    """The loader has a RandomSampler otherwise, which cannot be told an epoch."""
+    project = markers.project_of_text(START + "import os\n" + dedent(CONDITIONAL))
+    (found,) = (f for f in markers.findings(project) if f.code == "DDP301")
+    assert (
+        "call `loader.sampler.set_epoch(epoch)` here where it is a `DistributedSampler`, before"
+        in found.message
+    )
+    assert found.fix is None

@@ -46,6 +46,9 @@ for images, labels in loader:
     optimizer.step()
 ```
 
+Where one `with` enters `no_sync()` as well, dedenting would take the backward out of that too:
+FSDP asks in the backward whether to reduce.  Give autocast a `with` of its own, inside.
+
 References:
 
 * `torch.autocast` in the PyTorch documentation
@@ -61,11 +64,14 @@ from ddp_lint.rule import Findings, rule
 @rule("DDP207", level="note", fixes="unsafe")
 def check(program: Program) -> Findings:
     for backward in program.cast_backwards:
-        remedy = (
-            "dedent it"
-            if backward.can_be_dedented
-            else "let the region hold the forward pass alone"
-        )
+        remedy = "let the region hold the forward pass alone"
+        if backward.others_text:
+            remedy = (
+                "give autocast a `with` of its own around the forward pass, inside "
+                f"`{backward.others_text}`"
+            )
+        elif backward.can_be_dedented:
+            remedy = "dedent it"
         yield backward.finding(
             f"`{backward.text}` runs inside the autocast region: torch's own modules do not care, "
             f"an autograd function without `custom_bwd` computes in the wrong type; {remedy}",

@@ -17,7 +17,7 @@ from ddp_lint.model.origins import Api, Expression, Made, Member, Origin, Param,
 from ddp_lint.model.remarks import remark_above
 from ddp_lint.model.scaling import scale_call
 from ddp_lint.model.torch_api import AUTOCASTS
-from ddp_lint.model.tree import LOOPS, Node, ancestors, position, statement, walk
+from ddp_lint.model.tree import LOOPS, Node, ancestors, position, source, statement, walk
 from ddp_lint.model.ways import Event
 
 #: What a context manager does to autocast; None for one that has nothing to do with it.
@@ -98,6 +98,14 @@ class CastBackward(UpdateSpot):
     """A backward pass within an autocast region."""
 
     region: nodes.With
+    context: Node
+
+    @property
+    def others_text(self) -> str:
+        """What else the same ``with`` enters: ``no_sync()``, which has to stay around."""
+        return ", ".join(
+            source(other) for other, _ in self.region.items if other is not self.context
+        )
 
     @property
     def chain(self) -> tuple[Related, ...]:
@@ -163,7 +171,9 @@ def cast_backwards(training: Training) -> Iterator[CastBackward]:
                     continue
                 if state == "on":
                     seen.add(backward.node)
-                    yield CastBackward(training.facts, backward.node, update, backward, region)
+                    yield CastBackward(
+                        training.facts, backward.node, update, backward, region, context
+                    )
                 break
 
 

@@ -136,6 +136,14 @@ def test_backward_under_autocast() -> None:
     assert message.endswith("let the region hold the forward pass alone")
 
 
+@pytest.mark.parametrize("contexts", ["torch.autocast('cuda'), {}", "{}, torch.autocast('cuda')"])
+def test_backward_under_autocast_and_what_has_to_stay(contexts: str) -> None:
+    held = "torch.profiler.record_function('step')"
+    inner = indent(f"with {contexts.format(held)}:{indent(STEP, '    ')}", "    ")
+    (message,) = messages("DDP207", f"for x, y in loader:\n{inner}")
+    assert message.endswith(f"a `with` of its own around the forward pass, inside `{held}`")
+
+
 def test_old_names_of_one_import() -> None:
     text = "from torch.cuda.amp import GradScaler, autocast\nGradScaler()\n"
     (message,) = messages("DDP211", text)

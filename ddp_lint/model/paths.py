@@ -11,7 +11,7 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.guards import RANKS
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.options import options
-from ddp_lint.model.origins import Expression
+from ddp_lint.model.origins import Expression, Made
 from ddp_lint.model.torch_api import RANK_CALLS, RANK_ENVIRONMENT
 from ddp_lint.model.tree import Node, dotted, walk
 from ddp_lint.model.wrappers import bindings_of
@@ -30,6 +30,12 @@ _LOCAL_DISK = re.compile(r"local (storage|disk|drive|ssd|scratch|folder|dir)", r
 #: What gives a path whose last part is that of its last argument.
 _PATHS = frozenset({"Path", "PurePath", "PosixPath", "str", "fspath", "abspath", "realpath",
                     "expanduser", "join", "joinpath"})  # fmt: skip
+#: What gives a text, whatever of.
+_TEXTS = frozenset(
+    {"builtins.str",
+     *(f"os.path.{name}" for name in ("abspath", "basename", "dirname", "expanduser", "join",
+                                      "normpath", "realpath"))}
+)  # fmt: skip
 _DEEPEST = 8
 
 
@@ -81,6 +87,9 @@ class Paths:
             if path == ("param",):
                 if binding.name != unit.self_name and self._parameter(unit, binding.name, depth):
                     return True
+            elif path == ("iter",) and value is not None and self._is_text(value):
+                if self.may_differ(value, depth + 1):
+                    return True
             elif path[:1] == ("iter",):
                 if value is not None and self._is_of_samples(value, path):
                     return True
@@ -98,6 +107,15 @@ class Paths:
             if given is not None and self.may_differ(given, depth + 1):
                 return True
         return self.unknown and not sites
+
+    def _is_text(self, value: Node) -> bool:
+        """Whether a loop goes through the characters of a text."""
+        origins = self.facts.origins(value)
+        return bool(origins) and all(
+            (isinstance(o, Made) and o.name in _TEXTS)
+            or (isinstance(o, Expression) and _is_written_text(o.node))
+            for o in origins
+        )
 
     def _is_of_samples(self, value: Node, path: tuple[int | str, ...]) -> bool:
         """An element of a loader or of a list of files: each rank has its own."""
@@ -147,6 +165,10 @@ class Paths:
             if any(self.may_differ(value, depth + 1) for value in unit.returned):
                 return True
         return False
+
+
+def _is_written_text(node: Node) -> bool:
+    return isinstance(node, nodes.JoinedStr) or isinstance(getattr(node, "value", None), str)
 
 
 def is_on_node_disk(facts: Facts, path: Node | None) -> bool:

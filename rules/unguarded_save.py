@@ -82,9 +82,11 @@ from ddp_lint.rule import Findings, rule
 def check(program: Program) -> Findings:
     for save in program.saves:
         if save.by_all:
+            every = "under a launcher every rank" if save.only_if_launched else "every rank"
             yield save.finding(
-                f"every rank writes `{save.path_text}` at the same time, into each other's bytes: "
+                f"{every} writes `{save.path_text}` at the same time, into each other's bytes: "
                 "save on the first rank only",
                 related=save.callers,
                 fix=save.guarding,
+                level="warning" if save.only_if_launched else None,
             )

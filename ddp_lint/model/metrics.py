@@ -38,6 +38,10 @@ _ADDING = frozenset({"update", "add", "add_batch", "accumulate"})
 _UNIQUE = frozenset({"numpy.unique", "torch.unique"})
 
 
+#: Methods that put the samples of a batch where an index says: a repeated one into its own place.
+_BY_INDEX = frozenset({"index_copy_", "scatter_", "index_put_"})
+
+
 @dataclass(frozen=True)
 class ShareEvaluation(Spot):
     """A loop that evaluates this rank's share: ``node`` is the loop."""
@@ -61,7 +65,8 @@ class ShareEvaluation(Spot):
     @property
     def value_text(self) -> str:
         """What it counts, as the program calls it."""
-        return min(self.flow.names, key=lambda name: (name not in self.flow.summed, len(name)))
+        names = self.flow.names
+        return min(names, key=lambda name: (name not in self.flow.summed, len(name), name))
 
     @property
     def reduction(self) -> Node | None:
@@ -192,6 +197,8 @@ class Flow:
                     if _touches(value, self.batch):
                         self.names.add(name)
                         self.summed.add(name)
+                case nodes.Call(func=nodes.Attribute(attrname=method)) if method in _BY_INDEX:
+                    self.is_by_sample = True
                 case nodes.Call(func=nodes.Attribute(expr=nodes.Name(name=name), attrname=method)):
                     added = method in ("append", "extend") or self._is_meter(node)
                     given = [*node.args, *(k.value for k in node.keywords)]

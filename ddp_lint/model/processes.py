@@ -13,7 +13,7 @@ from ddp_lint.model.guards import PER_NODE, RANKS, Audience
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Param
 from ddp_lint.model.torch_api import INIT_GROUP
-from ddp_lint.model.tree import Node, source
+from ddp_lint.model.tree import Node, dotted, source
 
 
 def has_gpus(facts: Facts) -> bool:
@@ -52,7 +52,10 @@ def _is_on_one_node(facts: Facts, call: nodes.Call) -> bool:
     size = told.get("world_size", call.args[3] if len(call.args) > 3 else None)
     if size is not None and all(facts.guards.value(size, rank) == PER_NODE for rank in RANKS):
         return True
-    origins = facts.origins(told.get("rank", call.args[4] if len(call.args) > 4 else None))
+    given = told.get("rank", call.args[4] if len(call.args) > 4 else None)
+    if isinstance(given, nodes.Name | nodes.Attribute) and "local_rank" in dotted(given):
+        return True  # with a second node, two processes would have each rank
+    origins = facts.origins(given)
     return bool(origins) and all(
         isinstance(origin, Param) and facts.graph.is_spawn_index(origin.unit, origin.name)
         for origin in origins

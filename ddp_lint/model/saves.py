@@ -18,6 +18,7 @@ from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.origins import Instance, Made
 from ddp_lint.model.paths import Paths, is_on_node_disk
 from ddp_lint.model.processes import Place, has_one_node
+from ddp_lint.model.several import only_if_launched
 from ddp_lint.model.tree import (
     Node,
     ancestors,
@@ -81,7 +82,28 @@ class Save(Place):
     @property
     def by_all(self) -> bool:
         """Every rank writes it, and all of them write the same file."""
-        return self.on_every_rank and not self.is_local and not self.is_of_samples
+        return (
+            self.on_every_rank
+            and not self.is_local
+            and not self.is_of_samples
+            and not self.is_handed_on
+        )
+
+    @property
+    def is_handed_on(self) -> bool:
+        """``super().save_pretrained(path)`` in the method of that name: who calls it saves."""
+        func = getattr(self.node, "func", None)
+        return (
+            isinstance(func, nodes.Attribute)
+            and func.attrname == self.unit.name
+            and isinstance(func.expr, nodes.Call)
+            and dotted(func.expr.func) == "super"
+        )
+
+    @property
+    def only_if_launched(self) -> bool:
+        """Whether somebody may well start the program as one process."""
+        return only_if_launched(self.facts)
 
     @property
     def by_one_of_each_node(self) -> bool:

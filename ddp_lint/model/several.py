@@ -54,6 +54,17 @@ def makes_several(facts: Facts) -> Node | None:
     return next((call for call, _ in facts.calls if _is_of_many(facts, call)), None)
 
 
+def only_if_launched(facts: Facts) -> bool:
+    """Whether nothing but a trainer of Hugging Face's makes it several processes: the same
+    script is started as one just as well."""
+    maker = facts.once(makes_several)
+    return (
+        isinstance(maker, nodes.Call)
+        and not facts.names(maker) & DISTRIBUTED_MAKERS
+        and _is_hugging_face(facts, maker)
+    )
+
+
 def is_single(facts: Facts) -> bool:
     """Whether the program is a script that makes no ranks, nor calls what might make some."""
     return (
@@ -138,9 +149,11 @@ def _is_of_many(facts: Facts, call: nodes.Call) -> bool:
             return any(k.arg == "launcher" for k in call.keywords)
     if not dotted(call.func).endswith("Trainer"):
         return False
-    if "hf trainer" in facts.roles_of(call) or "transformers.Trainer" in facts.names(call):
-        return any(facts.calls_to(COLLECTIVES))
-    return False
+    return _is_hugging_face(facts, call) and any(facts.calls_to(COLLECTIVES))
+
+
+def _is_hugging_face(facts: Facts, call: nodes.Call) -> bool:
+    return "hf trainer" in facts.roles_of(call) or "transformers.Trainer" in facts.names(call)
 
 
 def _is_fake(facts: Facts, call: nodes.Call) -> bool:

@@ -12,7 +12,7 @@ from ddp_lint.model.counters import bound
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.modules import Binding, Unit
-from ddp_lint.model.origins import Expression, Instance
+from ddp_lint.model.origins import Expression, Instance, Made
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.tree import Node
 
@@ -47,7 +47,7 @@ def truth(facts: Facts, test: Node, unit: Unit, call: nodes.Call | None) -> bool
         case nodes.Compare(left=left, ops=[(op, nodes.Const(value=wanted))]) if op in _COMPARE:
             value = constant(facts, left, unit, call)
             if value is None:
-                return _as_given(left, op, wanted, unit, call)
+                return _as_given(facts, left, op, wanted, unit, call)
             try:
                 return bool(_COMPARE[op](value.value, wanted))
             except TypeError:
@@ -68,11 +68,15 @@ def constant(facts: Facts, node: Node, unit: Unit, call: nodes.Call | None) -> n
 
 
 def _as_given(
-    node: Node, op: str, wanted: object, unit: Unit, call: nodes.Call | None
+    facts: Facts, node: Node, op: str, wanted: object, unit: Unit, call: nodes.Call | None
 ) -> bool | None:
     """What ``length > 0`` and ``length is None`` come to where ``call`` passes a length for a
     parameter that is 0 or None otherwise: who passes one has one."""
-    if not isinstance(node, nodes.Name) or call is None or not _is_as_passed(unit, node):
+    if not isinstance(node, nodes.Name) or not _is_as_passed(unit, node):
+        return None
+    if wanted is None and op in ("is", "is not") and _is_object(facts, node, unit, call):
+        return op == "is not"
+    if call is None:
         return None
     default = unit.default_of(node.name)
     given = argument_for(call, unit, node.name)
@@ -84,6 +88,27 @@ def _as_given(
     ):
         return None
     return {">": True, "!=": True, "is not": True, "==": False, "is": False, "<=": False}.get(op)
+
+
+def _is_object(facts: Facts, name: nodes.Name, unit: Unit, call: nodes.Call | None) -> bool:
+    """Whether a parameter is what a class was called for: where ``call`` enters the unit, or for
+    whoever calls it where that is not known."""
+    if call is not None:
+        return _is_constructed(facts, argument_for(call, unit, name.name))
+    sites = facts.graph.sites_of(unit)
+    return bool(sites) and all(
+        not site.handed and _is_constructed(facts, facts.graph.given(site, unit, name.name))
+        for site in sites
+    )
+
+
+def _is_constructed(facts: Facts, node: Node | None) -> bool:
+    origins = facts.origins(node)
+    return bool(origins) and all(
+        isinstance(origin, Instance)
+        or (isinstance(origin, Made) and origin.name.rpartition(".")[2][:1].isupper())
+        for origin in origins
+    )
 
 
 def _is_as_passed(unit: Unit, name: nodes.Name) -> bool:

@@ -12,9 +12,9 @@ from ddp_lint.model.counters import bound
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import reaching
 from ddp_lint.model.modules import Binding, Unit
-from ddp_lint.model.origins import Expression, Instance, Made
+from ddp_lint.model.origins import Expression, Instance, Item, Made, Result
 from ddp_lint.model.passing import argument_for
-from ddp_lint.model.tree import Node
+from ddp_lint.model.tree import Node, elements
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -65,6 +65,31 @@ def constant(facts: Facts, node: Node, unit: Unit, call: nodes.Call | None) -> n
     if isinstance(node, nodes.Attribute):
         return _kept(facts, node)
     return None
+
+
+def alternatives(facts: Facts, node: Node) -> Iterator[nodes.Const]:
+    """The constants that a value is on some of the ways that it comes about."""
+    for origin in facts.origins(node):
+        match origin:
+            case Expression(node=nodes.Const() as value):
+                yield value
+            case Result(of=Instance(), call=call):
+                yield from _of_module(facts, call, None)
+            case Item(of=Result(of=Instance(), call=call), how=int(index)):
+                yield from _of_module(facts, call, index)
+
+
+def _of_module(facts: Facts, call: nodes.Call, index: int | None) -> Iterator[nodes.Const]:
+    """What an object that is called gives back, or one part of the tuple."""
+    for unit in facts.graph.targets_of(call):
+        for value in unit.returned:
+            given: Node | None = value
+            if index is not None:
+                display = elements(value) if isinstance(value, nodes.Tuple) else []
+                given = display[index] if -len(display) <= index < len(display) else None
+            for origin in facts.origins(given):
+                if isinstance(origin, Expression) and isinstance(origin.node, nodes.Const):
+                    yield origin.node
 
 
 def _as_given(

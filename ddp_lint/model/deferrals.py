@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator
 from astroid import nodes
 
 from ddp_lint.finding import Fix
+from ddp_lint.model.branching import decisions_in
 from ddp_lint.model.deferring import Sum, deferred, edits_for
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.steps import Happening, StepLoop
-from ddp_lint.model.syncs import HostRead, StepSpot, decisions_in, reads_in
+from ddp_lint.model.syncs import HostRead, StepSpot, reads_in
 from ddp_lint.model.tree import Node, statement
 from ddp_lint.model.waiting import waits_in
 

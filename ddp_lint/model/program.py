@@ -14,6 +14,7 @@ from ddp_lint.model import (
     around,
     autocasting,
     averaging,
+    branching,
     clearing,
     clipping,
     data_parallel,
@@ -79,9 +80,9 @@ class Program:
         return deferrals.Deferrals(self.facts, self.host_reads)
 
     @cached_property
-    def branches(self) -> tuple[syncs.Branch, ...]:
+    def branches(self) -> tuple[branching.Branch, ...]:
         """Decisions of Python on device values within a training step."""
-        return tuple(syncs.branches(self.facts))
+        return tuple(branching.branches(self.facts))
 
     @cached_property
     def waits(self) -> tuple[waiting.Wait, ...]:

@@ -15,7 +15,7 @@ from ddp_lint.model.flow import reaching
 from ddp_lint.model.gates import is_switch
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.needs import Need, need_of
-from ddp_lint.model.origins import Expression, Item, Made, Member
+from ddp_lint.model.origins import Expression, Made
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.testing import is_test_file
@@ -37,11 +37,6 @@ from ddp_lint.model.uses import acts, is_received, sized_by
 _BRIEF = 50
 _READS = frozenset({"item", "cpu", "tolist", "numpy"})
 _CONVERSIONS = frozenset({"builtins.float", "builtins.int", "builtins.bool", "builtins.str"})
-_TESTS = frozenset({"math.isfinite", "math.isnan", "math.isinf", "numpy.isnan", "numpy.isfinite",
-                    "numpy.isinf"})  # fmt: skip
-_ORDERING = frozenset({"builtins.max", "builtins.min", "builtins.sorted"})
-_CONTAINERS = (nodes.List, nodes.Tuple, nodes.Dict, nodes.Set, nodes.ListComp, nodes.DictComp,
-               nodes.SetComp, nodes.GeneratorExp)  # fmt: skip
 _LOG_METHODS = frozenset({"info", "warning", "error", "critical", "warn"})
 _LOGGER_NAMES = frozenset({"logger", "log", "logging", "_logger"})
 
@@ -211,22 +206,6 @@ class HostRead(StepSpot):
         return sized_by(self.facts, self.happening)
 
 
-@dataclass(frozen=True)
-class Branch(StepSpot):
-    """Python decides on the value of a device tensor."""
-
-    test: Node
-
-    @property
-    def test_text(self) -> str:
-        return source(self.test)
-
-    @cached_property
-    def need(self) -> Need:
-        """What the step needs the decision for."""
-        return need_of(self.facts, self.loop, self.happening)
-
-
 def spots(facts: Facts) -> Iterator[tuple[StepLoop, Happening]]:
     """Everything that one iteration of a step loop runs."""
     for loop in step_loops(facts):
@@ -255,7 +234,7 @@ def reads_in(facts: Facts, loop: StepLoop) -> Iterator[HostRead]:
     for happening in loop.happenings:
         for node, value, how in _read_at(facts, happening):
             loose = how == ".item()"
-            if _device_here(facts, value, happening, loose):
+            if is_on_device(facts, value, happening, loose):
                 yield HostRead(facts, node, loop, happening, value, how)
 
 
@@ -314,64 +293,7 @@ def _is_logger(facts: Facts, node: Node) -> bool:
     return any(isinstance(o, Made) and "getLogger" in o.name for o in facts.origins(node))
 
 
-def branches(facts: Facts) -> Iterator[Branch]:
-    """Decisions of Python on a device value in one iteration of a step loop, one a statement."""
-    seen: set[tuple[int, int, int]] = set()
-    for branch in (branch for loop in step_loops(facts) for branch in decisions_in(facts, loop)):
-        if not branch.on_every_step or branch.need in ("end", "host"):
-            continue
-        key = id(branch.loop), id(statement(branch.node)), len(branch.happening.chain)
-        if key not in seen:
-            seen.add(key)
-            yield branch
-
-
-def decisions_in(facts: Facts, loop: StepLoop) -> Iterator[Branch]:
-    """All decisions of Python on device values in one iteration of a step loop."""
-    for happening in loop.happenings:
-        for test in _tests(facts, loop, happening.node):
-            if _is_value(facts, test) and _device_here(facts, test, happening):
-                here = Happening(test, happening.unit, happening.chain)
-                yield Branch(facts, test, loop, here, test)
-
-
-def _tests(facts: Facts, loop: StepLoop, node: Node) -> Iterator[Node]:
-    if isinstance(node, nodes.If | nodes.IfExp | nodes.Assert | nodes.While):
-        if node is not loop.node:
-            yield from _parts(node.test)
-    elif isinstance(node, nodes.Comprehension):
-        for test in node.ifs:
-            yield from _parts(test)
-    elif isinstance(node, nodes.Call):
-        names = facts.names(node)
-        if names & _TESTS:
-            yield from node.args[:1]
-        elif names & _ORDERING and len(node.args) > 1:
-            yield from node.args
-
-
-def _is_value(facts: Facts, test: Node) -> bool:
-    """Not the truth of a container that holds tensors: whether it is empty, the host knows."""
-    if not isinstance(test, nodes.Name | nodes.Attribute | nodes.Subscript):
-        return True
-    return not any(
-        isinstance(origin, Item | Member)
-        or (isinstance(origin, Expression) and isinstance(origin.node, _CONTAINERS))
-        for origin in facts.origins(test)
-    )
-
-
-def _parts(test: Node) -> Iterator[Node]:
-    if isinstance(test, nodes.BoolOp):
-        for value in test.values:
-            yield from _parts(value)
-    elif isinstance(test, nodes.UnaryOp) and test.op == "not":
-        yield from _parts(test.operand)
-    else:
-        yield test
-
-
-def _device_here(facts: Facts, value: Node, happening: Happening, loose: bool = False) -> bool:
+def is_on_device(facts: Facts, value: Node, happening: Happening, loose: bool = False) -> bool:
     """Whether ``value`` is on the device on *this* way to it.
 
     A helper may be handed a tensor by one caller and a number by another; what counts is what

@@ -89,6 +89,7 @@ from ddp_lint.rule import Findings, rule
 _REMEDIES = {
     "update": "whether the weights are updated hangs on it: decide on the device (`torch.where` "
     "for each gradient)",
+    "count": "it asks what only counts: count in a Python number",
     "look": "decide on the device, or check every N steps",
 }
 
@@ -97,7 +98,7 @@ _REMEDIES = {
 def check(program: Program) -> Findings:
     for branch in program.branches:
         remedy = _REMEDIES.get(
-            branch.need,
+            "count" if branch.counts else branch.need,
             "the step is computed by it: decide on the device (`torch.where`, `clamp`)",
         )
         yield branch.finding(

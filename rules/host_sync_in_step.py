@@ -116,6 +116,7 @@ _REMEDIES = {
     "bound": "the step computes with it: leave the tensor (`.detach()`) in its place, "
     "with `clamp` for `min` and `max`",
     "term": "the step computes with it: leave the tensor (`.detach()`) in its place",
+    "count": "it only counts: count in a Python number",
     "look": "keep the tensor (`.detach()`) and read it every N steps",
 }
 
@@ -127,7 +128,7 @@ def check(program: Program) -> Findings:
             f"`{read.sizes}` needs it there: take it from the batch before that is moved to the "
             "device, or keep a copy on the host"
             if read.sizes
-            else _REMEDIES[read.need]
+            else _REMEDIES["count" if read.counts else read.need]
         )
         yield read.finding(
             f"`{read.value_text}` is read by {read.how} on every step, and the host waits for the "

@@ -14,7 +14,7 @@ from ddp_lint.model.needs import Need, need_of
 from ddp_lint.model.origins import Expression, Item, Member
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.syncs import StepSpot, is_on_device, step_loops
-from ddp_lint.model.tree import Node, source, statement
+from ddp_lint.model.tree import Node, compared, source, statement
 
 _TESTS = frozenset({"math.isfinite", "math.isnan", "math.isinf", "numpy.isnan", "numpy.isfinite",
                     "numpy.isinf"})  # fmt: skip
@@ -32,6 +32,12 @@ class Branch(StepSpot):
     @property
     def test_text(self) -> str:
         return source(self.test)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it asks a counter, of which a number of Python would say as much."""
+        asked = compared(self.test) if isinstance(self.test, nodes.Compare) else [self.test]
+        return any(map(self.facts.tensors.counted.counts, asked))
 
     @cached_property
     def need(self) -> Need:

@@ -172,6 +172,11 @@ class HostRead(StepSpot):
         return need_of(self.facts, self.loop, self.happening, self.is_array)
 
     @property
+    def counts(self) -> bool:
+        """Whether the value is a counter, of which a number of Python would say as much."""
+        return self.facts.tensors.counted.counts(self.value)
+
+    @property
     def is_taken(self) -> bool:
         """Whether the read gives a value of the host, rather than a text or a log line."""
         return self.is_array or self.how in (".item()", "float()", "int()", "bool()")

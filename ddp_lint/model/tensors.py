@@ -14,6 +14,7 @@ from ddp_lint.model.backpropagated import TO_HOST, Backpropagated, says_output
 from ddp_lint.model.calls import CallGraph
 from ddp_lint.model.collected import Collected, starts_empty
 from ddp_lint.model.contents import LOOKS_UP, Contents, Where, any_of, joined
+from ddp_lint.model.counted import Counted
 from ddp_lint.model.flow import bindings_for
 from ddp_lint.model.given_back import GivenBack
 from ddp_lint.model.modules import Binding, Unit
@@ -83,6 +84,7 @@ class Tensors:
         self._contents = Contents(self)
         self._collected = Collected(self)
         self._given_back = GivenBack(self)
+        self.counted = Counted(self)
 
     @cached_property
     def anything_moves(self) -> bool:
@@ -378,6 +380,11 @@ class Tensors:
         for origin in self.graph.origins(node.expr):
             if not isinstance(origin, Instance):
                 return None
+            made = self.counted.made(origin.cls, node.attrname)
+            if made:
+                # As it is made so it stays; that depends on who made it last.
+                found.append(joined([self.where(call) for call in made]))
+                continue
             for cls in self.graph.values.mro(origin.cls):
                 for unit, binding in cls.attributes.get(node.attrname, ()):
                     found.append(self.of_binding(binding, unit))

@@ -110,6 +110,44 @@ def test_branch(before: str, after: str, says: str) -> None:
     assert ("every N steps" in message) == ("every N steps" in says)
 
 
+COUNTER = """
+class Runner(nn.Module):
+    def __init__(self, begun):
+        super().__init__()
+        self.begun = begun
+        self.count = torch.zeros((), device="cuda")
+
+    def run(self):
+        seen = torch.tensor(0, device="cuda")
+        for x, y in loader:
+            loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            seen += 1
+            {use}
+            self.count.add_({number})
+
+Runner(3).run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "use", "number", "counts"),
+    [
+        ("DDP101", "print(int(self.count.item()))", "1", True),
+        ("DDP101", "print(int(self.count.item()))", "(x.cuda() > 0).sum()", False),
+        ("DDP101", "print(seen.item())", "1", True),
+        ("DDP102", "if self.count > 100: print('long')", "1", True),
+        ("DDP102", "if loss > 100: print('high')", "1", False),
+    ],
+)
+def test_a_counter(code: str, use: str, number: str, counts: bool) -> None:
+    (message,) = messages(code, COUNTER.format(use=use, number=number))
+    assert ("count in a Python number" in message) == counts
+    assert ("every N steps" in message) != counts
+
+
 def test_feedback_into_the_next_step() -> None:
     text = """
         weight = 0.0

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from astroid import nodes
+
 from ddp_lint.finding import Related
 from ddp_lint.model.gradients import Training, Update, UpdateSpot
+from ddp_lint.model.modules import Unit
 from ddp_lint.model.moves import Kind
-from ddp_lint.model.tree import Node, source
+from ddp_lint.model.tree import Node, source, walk_scope
 from ddp_lint.model.ways import Event, Way
 
 When = Literal["before the backward", "after the step"]
@@ -45,6 +48,18 @@ def useless_clips(training: Training) -> Iterator[UselessClip]:
         yield from (clip for node, clip in found.items() if node not in useful)
 
 
+def _is_given_gradients(unit: Unit) -> bool:
+    """``weight.grad = gradient``: what a function has worked out it may clip, without a backward
+    pass before."""
+    return any(
+        isinstance(node, nodes.Assign)
+        and not (isinstance(node.value, nodes.Const) and node.value.value is None)
+        and any(getattr(target, "attrname", "") == "grad" for target in node.targets)
+        for statement in unit.statements
+        for node in walk_scope(statement)
+    )
+
+
 def _useless(training: Training, update: Update, way: Way, index: int) -> UselessClip | None:
     clip, before, after = way.events[index], way.events[:index], way.events[index + 1 :]
     if clip.inner_loops and any(e.inner_loops == clip.inner_loops for e in way.of_kind("step")):
@@ -57,6 +72,8 @@ def _useless(training: Training, update: Update, way: Way, index: int) -> Useles
     if not backwards or any(e.move.kind == "backward" for e in before):
         return None
     cleared = _some(training, update, clip, before, "clear")
+    if _is_given_gradients(clip.frame.unit):
+        return None
     if cleared and _some(training, update, clip, after, "step"):
         early = backwards[0]
         return UselessClip(update.facts, clip.node, update, clip, "before the backward", early)

@@ -90,6 +90,7 @@ _REMEDIES = {
     "update": "whether the weights are updated hangs on it: decide on the device (`torch.where` "
     "for each gradient)",
     "count": "it asks what only counts: count in a Python number",
+    "unsure": "decide on the device where that can be",
     "look": "decide on the device, or check every N steps",
 }
 

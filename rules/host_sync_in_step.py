@@ -117,22 +117,30 @@ _REMEDIES = {
     "with `clamp` for `min` and `max`",
     "term": "the step computes with it: leave the tensor (`.detach()`) in its place",
     "count": "it only counts: count in a Python number",
+    "unsure": "",
     "look": "keep the tensor (`.detach()`) and read it every N steps",
 }
+
+
+#: Where the number itself must be on the host.
+_EARLIER = (
+    ": take it from the batch before that is moved to the device, or keep a copy on the host"
+)
 
 
 @rule("DDP101", level="warning", fixes="unsafe")
 def check(program: Program) -> Findings:
     for read in program.host_reads:
-        remedy = (
-            f"`{read.sizes}` needs it there: take it from the batch before that is moved to the "
-            "device, or keep a copy on the host"
-            if read.sizes
-            else _REMEDIES["count" if read.counts else read.need]
-        )
+        if read.counts:
+            remedy = _REMEDIES["count"]
+        elif read.sizes or read.need == "size":
+            taker = f"`{read.sizes}`" if read.sizes else "a slice"
+            remedy = f"{taker} needs it there{_EARLIER if read.is_of_batch else ''}"
+        else:
+            remedy = _REMEDIES[read.need]
         yield read.finding(
             f"`{read.value_text}` is read by {read.how} on every step, and the host waits for the "
-            f"device each time; {remedy}",
+            f"device each time{'; ' if remedy else ''}{remedy}",
             related=read.chain,
             fix=program.deferrals.of(read),
         )

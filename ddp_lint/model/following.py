@@ -7,6 +7,7 @@ handed to and back to their callers.  Text, logs and what nobody can look into e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,13 +16,14 @@ from astroid import nodes
 
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import loops_around, reaching
-from ddp_lint.model.modules import Unit
-from ddp_lint.model.origins import Made
+from ddp_lint.model.modules import Class, Unit
+from ddp_lint.model.origins import Instance, Made
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import DEEPEST_CALL, StepLoop
 from ddp_lint.model.torch_api import FACTORIES
 from ddp_lint.model.tree import (
     Node,
+    ancestors,
     dotted,
     elements,
     entries,
@@ -60,6 +62,14 @@ _TENSOR_TOO = frozenset(
 )  # fmt: skip
 _LINEAR = frozenset({"sum", "mean", "scale", "to", "float", "cuda", "half", "squeeze", "view",
                      "reshape", "type", "type_as", "div", "div_"})  # fmt: skip
+#: What is there to look at or to put away, as it is called where nobody can look into it.
+_SHOWING = re.compile(
+    r"log|print|writ|report|record|track|meter|metric|monitor|hist|display|summar|scalar|postfix"
+    r"|descri|progress|wandb|tensorboard|debug|warn|error|format|loss"
+    r"|(?<![a-z])(stats?|p?bar|tb|vis\w*|put|push|send|emit|info|plot\w*|show\w*|save\w*|board)"
+    r"(?![a-z])",
+    re.I,
+)
 _FINITE = frozenset({"isnan", "isfinite", "isinf"})
 
 
@@ -70,7 +80,8 @@ class Part:
     ``via`` says what it has been through: "host", an algorithm that runs there; "branch", a
     decision of Python; "finite" and "beyond", the question whether it is finite, or larger than
     a constant; "kept", what outlasts the step; "bounded", ``min`` or ``max`` of Python; "added",
-    a sum with a tensor.  "array" says that it is more than one number.
+    a sum with a tensor; "size", a bound of a slice, which only a number of the host can be;
+    "lost", what nobody can look into.  "array" says that it is more than one number.
     """
 
     node: Node
@@ -123,6 +134,8 @@ class Following:
                 yield from self._attribute(part, up)
             case nodes.Subscript():
                 yield from self._subscript(part, up)
+            case nodes.Slice():
+                yield from self._bounds(part, up)
             case nodes.Compare():
                 if not any(op in ("is", "is not") for op, _ in up.ops):
                     yield part.at(up, *tested_for(up))
@@ -196,6 +209,16 @@ class Following:
         else:
             yield part.at(up, *host, keys=())
 
+    def _bounds(self, part: Part, up: nodes.Slice) -> Iterator[Part]:
+        """``x[:, start:stop]``"""
+        whole = next((at for _, at in ancestors(up) if isinstance(at, nodes.Subscript)), None)
+        if whole is None:
+            return
+        if self.facts.tensors.on_device(whole.value):
+            yield part.at(up, "size")
+        elif not _is_target(whole):
+            yield part.at(whole, "host", keys=())
+
     def _added(self, part: Part, op: str, other: Node) -> tuple[str, ...]:
         """A number of the host that is added to a tensor has no part in its gradient."""
         on_device = self.facts.tensors.on_device
@@ -225,6 +248,8 @@ class Following:
         elif last in _SAME:
             yield part.at(call)
         elif last not in _ENDS or _computes(names):
+            if isinstance(call.parent, nodes.Expr) and not names and not _shows(call):
+                yield part.at(call, "lost")
             through = self._through(part, call, names, last)
             yield part.through(last).at(call, *through, keys=())
             yield from self._given_out(part, call)
@@ -341,6 +366,10 @@ class Following:
     def _kept(self, part: Part, target: Node) -> Iterator[Part]:
         """Where the same attribute of the same object is read in an iteration."""
         unit, text = self.unit_at(part), dotted(target)
+        if not isinstance(getattr(target, "expr", None), nodes.Name) or (
+            unit.owner is None or text.partition(".")[0] != unit.self_name
+        ):
+            yield from self._given_to_another(part, target)
         if unit.owner is None or text.partition(".")[0] != unit.self_name:
             return
         for happening in self.loop.happenings:
@@ -353,6 +382,57 @@ class Following:
                 and dotted(node) == text
             ):
                 yield Part(node, happening.chain, part.keys, part.via | {"kept"})
+
+    def _given_to_another(self, part: Part, target: Node) -> Iterator[Part]:
+        """Where the object that the attribute belongs to reads it in an iteration: the model in
+        its forward pass, unless that cannot be followed, or runs in copies on other GPUs."""
+        name, owner = getattr(target, "attrname", ""), getattr(target, "expr", None)
+        readers = self.facts.once(_readers).get(name, [])
+        kin = [
+            cls
+            for origin in self.facts.origins(owner)
+            if isinstance(origin, Instance)
+            for cls in (
+                *self.facts.values.mro(origin.cls),
+                *self.facts.values.all_below(origin.cls),
+            )
+        ]
+        if kin:
+            readers = [cls for cls in readers if cls in kin]
+        in_copies = isinstance(owner, nodes.Attribute) and "dp" in self.facts.roles_of(owner.expr)
+        if readers and (not kin or in_copies):
+            yield part.at(target, "lost")
+            return
+        for happening in self.loop.happenings:
+            node = happening.node
+            if (
+                isinstance(node, nodes.Attribute)
+                and node.attrname == name
+                and happening.unit.owner in readers
+                and dotted(node.expr) == happening.unit.self_name
+            ):
+                yield Part(node, happening.chain, part.keys, part.via | {"kept"})
+
+
+def _readers(facts: Facts) -> dict[str, list[Class]]:
+    """The classes that read an attribute of their own, by its name."""
+    found: dict[str, list[Class]] = {}
+    for module in facts.modules:
+        for cls in module.classes:
+            names = {
+                node.attrname
+                for method in cls.methods.values()
+                for node in walk(method.node)
+                if isinstance(node, nodes.Attribute) and dotted(node.expr) == method.self_name
+            }
+            for name in sorted(names):
+                found.setdefault(name, []).append(cls)
+    return found
+
+
+def _shows(call: nodes.Call) -> bool:
+    """Whether a call only shows or collects what it is handed, by what it is called."""
+    return _SHOWING.search(dotted(call.func) or call.func.as_string()) is not None
 
 
 def _computes(names: frozenset[str]) -> bool:

@@ -18,12 +18,17 @@ from ddp_lint.model.modules import Unit
 from ddp_lint.model.steps import Happening, StepLoop
 from ddp_lint.model.tree import Node, dotted, walk_scope
 
-#: "end": whether the run goes on; "host": an algorithm there, whose answer comes back; "update":
-#: whether this step updates the weights; "choice": which way it is computed; "copy": the step goes
-#: on with what was copied; "bound": the number goes into what is computed through ``min`` or
-#: ``max``, "term": as it is; "look": none of these.
-Need = Literal["end", "host", "update", "choice", "copy", "bound", "term", "look"]
-_NEEDS: tuple[Need, ...] = ("end", "host", "update", "choice", "copy", "bound", "term")
+#: "end": whether the run goes on; "host": an algorithm there, whose answer comes back; "size": a
+#: bound of a slice; "update": whether this step updates the weights; "choice": which way it is
+#: computed; "copy": the step goes on with what was copied; "bound": the number goes into what is
+#: computed through ``min`` or ``max``, "term": as it is; "unsure": it goes where nobody can look;
+#: "look": none of these.
+Need = Literal[
+    "end", "host", "size", "update", "choice", "copy", "bound", "term", "unsure", "look"
+]
+_NEEDS: tuple[Need, ...] = (
+    "end", "host", "size", "update", "choice", "copy", "bound", "term", "unsure"
+)  # fmt: skip
 
 _MODELS = frozenset({"module", "ddp", "dp", "fsdp", "prepared", "engine"})
 _MOST_PARTS = 1500
@@ -74,6 +79,11 @@ class _Search:
         todo, seen = [start], {start.key}
         while todo and len(seen) < _MOST_PARTS:
             part = todo.pop()
+            ending = next((via for via in ("size", "lost") if via in part.via), None)
+            if ending is not None:
+                if not self._is_seldom(part):
+                    yield "size" if ending == "size" else "unsure"
+                continue
             if self._is_backpropagated(part):
                 yield _needed(part)
                 continue

@@ -15,6 +15,7 @@ from ddp_lint.model.flow import reaching
 from ddp_lint.model.gates import is_switch
 from ddp_lint.model.modules import Binding, Unit
 from ddp_lint.model.needs import Need, need_of
+from ddp_lint.model.of_batch import OfBatch
 from ddp_lint.model.origins import Expression, Made
 from ddp_lint.model.passing import argument_for
 from ddp_lint.model.steps import Happening, StepLoop
@@ -205,10 +206,15 @@ class HostRead(StepSpot):
         }
         return any(dotted(part) in kept for part in walk(loop.test))
 
-    @property
+    @cached_property
     def sizes(self) -> str:
         """What needs the number on the host as a size: ``torch.arange``."""
-        return sized_by(self.facts, self.happening)
+        return sized_by(self.facts, self.happening, self.is_of_batch)
+
+    @cached_property
+    def is_of_batch(self) -> bool:
+        """Whether the host could compute it before the batch is moved."""
+        return OfBatch(self.facts, self.loop).holds(self.value, self.happening.chain)
 
 
 def spots(facts: Facts) -> Iterator[tuple[StepLoop, Happening]]:

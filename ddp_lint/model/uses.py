@@ -19,20 +19,28 @@ _SIZED = frozenset(
     {"view", "reshape", "expand", "repeat", "split", "split_with_sizes", "narrow", "unflatten",
      "new_zeros", "new_ones", "new_empty", "new_full", "pack_padded_sequence", "range"}
 )  # fmt: skip
+#: Functions of the host that are told where to stop.
+_BOUNDED = frozenset(
+    {"numpy.random.randint", "numpy.random.random_integers", "random.randint", "random.randrange",
+     "numpy.arange", "numpy.zeros", "numpy.ones", "numpy.empty"}
+)  # fmt: skip
 #: What a number goes through and still is that number, or is made of nothing else.
 _CONVERTING = frozenset({"int", "float", "list", "tuple", "numpy", "tolist", "item", "astype",
                          "max", "min", "array", "asarray", "round", "randint", "randrange",
                          "choice"})  # fmt: skip
 
 
-def sized_by(facts: Facts, happening: Happening) -> str:
-    """The function that needs the number on the host as a size, as it is written; "" without."""
+def sized_by(facts: Facts, happening: Happening, known: bool = False) -> str:
+    """The function that needs the number on the host as a size, as it is written; "" without.
+
+    ``known`` says that the host has the number: then also one that is told where to stop."""
     for use in _uses(facts, happening.node, happening, 0):
         taker = _taker(use)
         if isinstance(taker, nodes.Subscript):
             return source(taker)
         if isinstance(taker, nodes.Call) and (
-            facts.names(taker) & FACTORIES or _last_name(taker) in _SIZED
+            facts.names(taker) & (FACTORIES | _BOUNDED if known else FACTORIES)
+            or _last_name(taker) in _SIZED
         ):
             return dotted(taker.func) or _last_name(taker)
     return ""

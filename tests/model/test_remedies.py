@@ -11,6 +11,7 @@ from tests import markers
 
 START = """
 import time
+import numpy as np
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
@@ -63,12 +64,16 @@ def test_wait(after: str, says: str) -> None:
         ("mask = torch.arange(0, y.cuda().max().item())", "`torch.arange` needs it there"),
         ("longest = int(y.cuda().max().item())\nx = x[:, :longest]", "`x[:, :longest]` needs it"),
         ("packed = nn.utils.rnn.pack_padded_sequence(x, y.cuda().cpu())", "on the host"),
+        ("n = int(y.cuda()[0].item() / 2)\nat = np.random.randint(0, n)", "before that is moved"),
+        ("n = model(x.cuda()).argmax().item()\npart = x[:, :n]", "`x[:, :n]` needs it there"),
+        ("n = max(y.cuda().tolist())\nk = n // 2\npart = x.cuda()[:, :k]", "a slice needs it"),
         ("sizes = y.cuda().tolist()\nparts = x.split(sizes)", "`x.split` needs it there"),
     ],
 )
 def test_read(before: str, says: str) -> None:
     (message,) = messages("DDP101", loop(before, ""))
     assert says in message
+    assert ("before that is moved" in message) == ("needs it" in message and "model" not in before)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +81,8 @@ def test_read(before: str, says: str) -> None:
     [
         ("w = model(x.cuda()).mean().item()", "print(w)", "read it every N steps"),
         ("w = model(x.cuda()).mean().item()", "keep = [w]", "read it every N steps"),
+        ("w = x.cuda().mean().item()\ngovernor.turn(w)", "", "for the device each time"),
+        ("w = model(x.cuda()).mean().item()", "meter.turn(w)", "read it every N steps"),
         ("loss.extra = y.cuda().max().item()", "", "read it every N steps"),
         ("w = float(x.cuda().mean())\nx = x.cuda() * w", "", "leave the tensor (`.detach()`)"),
         ("x = x.cuda() / max(x.cuda().norm().item(), 1)", "", "with `clamp` for `min` and `max`"),
@@ -108,6 +115,39 @@ def test_branch(before: str, after: str, says: str) -> None:
     (message,) = messages("DDP102", loop(before, after))
     assert says in message
     assert ("every N steps" in message) == ("every N steps" in says)
+
+
+SCALED = """
+class Scaled(nn.Module):
+    scale = 1.0
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.net(x / self.scale)
+
+model = {wrapped}
+for x, y in loader:
+    x = x.cuda()
+    {holder}.scale = x.std(dim=-1).mean().item()
+    history = [{holder}.scale]
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "holder", "says"),
+    [
+        ("Scaled().cuda()", "model", "leave the tensor (`.detach()`) in its place"),
+        ("nn.DataParallel(Scaled().cuda())", "model.module", "for the device each time"),
+        ("load('model').cuda()", "model.inner", "for the device each time"),
+    ],
+)
+def test_what_the_model_is_told(wrapped: str, holder: str, says: str) -> None:
+    text = SCALED.format(wrapped=wrapped, holder=holder)
+    (message,) = messages("DDP101", text + indent(STEP, "    "))
+    assert message.endswith(says)
 
 
 COUNTER = """

@@ -7,7 +7,6 @@ handed to and back to their callers.  Text, logs and what nobody can look into e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,9 +15,10 @@ from astroid import nodes
 
 from ddp_lint.model.facts import Facts
 from ddp_lint.model.flow import loops_around, reaching
-from ddp_lint.model.modules import Class, Unit
-from ddp_lint.model.origins import Instance, Made
+from ddp_lint.model.modules import Unit
+from ddp_lint.model.origins import Made
 from ddp_lint.model.passing import argument_for
+from ddp_lint.model.receivers import readers_of, shows
 from ddp_lint.model.steps import DEEPEST_CALL, StepLoop
 from ddp_lint.model.torch_api import FACTORIES
 from ddp_lint.model.tree import (
@@ -62,14 +62,6 @@ _TENSOR_TOO = frozenset(
 )  # fmt: skip
 _LINEAR = frozenset({"sum", "mean", "scale", "to", "float", "cuda", "half", "squeeze", "view",
                      "reshape", "type", "type_as", "div", "div_"})  # fmt: skip
-#: What is there to look at or to put away, as it is called where nobody can look into it.
-_SHOWING = re.compile(
-    r"log|print|writ|report|record|track|meter|metric|monitor|hist|display|summar|scalar|postfix"
-    r"|descri|progress|wandb|tensorboard|debug|warn|error|format|loss"
-    r"|(?<![a-z])(stats?|p?bar|tb|vis\w*|put|push|send|emit|info|plot\w*|show\w*|save\w*|board)"
-    r"(?![a-z])",
-    re.I,
-)
 _FINITE = frozenset({"isnan", "isfinite", "isinf"})
 
 
@@ -248,7 +240,7 @@ class Following:
         elif last in _SAME:
             yield part.at(call)
         elif last not in _ENDS or _computes(names):
-            if isinstance(call.parent, nodes.Expr) and not names and not _shows(call):
+            if isinstance(call.parent, nodes.Expr) and not names and not shows(call):
                 yield part.at(call, "lost")
             through = self._through(part, call, names, last)
             yield part.through(last).at(call, *through, keys=())
@@ -386,23 +378,11 @@ class Following:
     def _given_to_another(self, part: Part, target: Node) -> Iterator[Part]:
         """Where the object that the attribute belongs to reads it in an iteration: the model in
         its forward pass, unless that cannot be followed, or runs in copies on other GPUs."""
-        name, owner = getattr(target, "attrname", ""), getattr(target, "expr", None)
-        readers = self.facts.once(_readers).get(name, [])
-        kin = [
-            cls
-            for origin in self.facts.origins(owner)
-            if isinstance(origin, Instance)
-            for cls in (
-                *self.facts.values.mro(origin.cls),
-                *self.facts.values.all_below(origin.cls),
-            )
-        ]
-        if kin:
-            readers = [cls for cls in readers if cls in kin]
-        in_copies = isinstance(owner, nodes.Attribute) and "dp" in self.facts.roles_of(owner.expr)
-        if readers and (not kin or in_copies):
+        readers = readers_of(self.facts, target)
+        if readers is None:
             yield part.at(target, "lost")
             return
+        name = getattr(target, "attrname", "")
         for happening in self.loop.happenings:
             node = happening.node
             if (
@@ -412,27 +392,6 @@ class Following:
                 and dotted(node.expr) == happening.unit.self_name
             ):
                 yield Part(node, happening.chain, part.keys, part.via | {"kept"})
-
-
-def _readers(facts: Facts) -> dict[str, list[Class]]:
-    """The classes that read an attribute of their own, by its name."""
-    found: dict[str, list[Class]] = {}
-    for module in facts.modules:
-        for cls in module.classes:
-            names = {
-                node.attrname
-                for method in cls.methods.values()
-                for node in walk(method.node)
-                if isinstance(node, nodes.Attribute) and dotted(node.expr) == method.self_name
-            }
-            for name in sorted(names):
-                found.setdefault(name, []).append(cls)
-    return found
-
-
-def _shows(call: nodes.Call) -> bool:
-    """Whether a call only shows or collects what it is handed, by what it is called."""
-    return _SHOWING.search(dotted(call.func) or call.func.as_string()) is not None
 
 
 def _computes(names: frozenset[str]) -> bool:

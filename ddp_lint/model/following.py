@@ -142,8 +142,6 @@ class Following:
                     yield from self.bound(part, up.target)
             case nodes.IfExp():
                 yield part.chosen(up) if at is up.test else part.at(up)
-            case nodes.Slice():
-                yield part.at(up)
             case nodes.Tuple() | nodes.List() | nodes.Set() if not _is_target(up):
                 index = next(i for i, one in enumerate(elements(up)) if one is at)
                 yield part.at(up, keys=(index, *part.keys))

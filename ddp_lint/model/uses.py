@@ -26,8 +26,7 @@ _BOUNDED = frozenset(
 )  # fmt: skip
 #: What a number goes through and still is that number, or is made of nothing else.
 _CONVERTING = frozenset({"int", "float", "list", "tuple", "numpy", "tolist", "item", "astype",
-                         "max", "min", "array", "asarray", "round", "randint", "randrange",
-                         "choice"})  # fmt: skip
+                         "max", "min", "array", "asarray"})  # fmt: skip
 
 
 def sized_by(facts: Facts, happening: Happening, known: bool = False) -> str:
@@ -101,37 +100,10 @@ def _uses(facts: Facts, node: Node, happening: Happening, depth: int) -> Iterato
     if isinstance(at, nodes.Assign):
         for target in at.targets:
             if isinstance(target, nodes.AssignName):
-                yield from _carried(target, unit, {target.name})
+                yield from _named(target, unit)
     elif isinstance(at, nodes.Return) and depth < len(happening.chain) and depth < _DEEPEST:
         call, _ = happening.chain[-1 - depth]
         yield from _uses(facts, call, happening, depth + 1)
-
-
-def _carried(target: nodes.AssignName, unit: Unit, seen: set[str]) -> Iterator[Node]:
-    """Where the number is used under a name, and under the names of what is made of it alone:
-    ``start = randint(0, length - width)``."""
-    for use in _named(target, unit):
-        yield use
-        at = statement(use)
-        if isinstance(at, nodes.Assign) and _is_made_of(at.value, use):
-            for further in at.targets:
-                if isinstance(further, nodes.AssignName) and further.name not in seen:
-                    seen.add(further.name)
-                    yield from _carried(further, unit, seen)
-
-
-def _is_made_of(value: Node, part: Node) -> bool:
-    """Whether nothing but conversions and arithmetic lies between a part and the whole."""
-    at = part
-    while at is not value:
-        up = at.parent
-        is_conversion = (
-            isinstance(up, nodes.Call) and at is not up.func and (_last_name(up) in _CONVERTING)
-        )
-        if up is None or not (is_conversion or isinstance(up, nodes.BinOp | nodes.UnaryOp)):
-            return False
-        at = up
-    return True
 
 
 def _named(target: nodes.AssignName, unit: Unit) -> Iterator[Node]:

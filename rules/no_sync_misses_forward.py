@@ -71,11 +71,12 @@ from ddp_lint.model import Program
 from ddp_lint.rule import Findings, rule
 
 
-@rule("DDP505", level="warning")
+@rule("DDP505", level="warning", fixes="unsafe")
 def check(program: Program) -> Findings:
     for late in program.late_no_syncs:
         yield late.finding(
             f"`{late.context_text}` is entered after the forward: DDP has decided there, so every "
             "backward is averaged all the same; put the forward inside",
             related=late.chain,
+            fix=late.fix,
         )

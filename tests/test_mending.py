@@ -1351,3 +1351,67 @@ def test_the_rank_in_the_job_is_called_by_the_name_that_it_has(overall: str, tes
         RUNNING.format(overall=overall, test="self.here == 0"),
         RUNNING.format(overall=overall, test=test),
     )
+
+
+# -- no_sync ------------------------------------------------------------------------------------
+
+LATE = """
+    import contextlib
+    import os
+
+    import torch
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(rank)
+    torch.distributed.init_process_group("nccl")
+    model = DistributedDataParallel(nn.Linear(32, 10).cuda(), device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        images = torch.randn(32, 32).cuda()
+        last = step % 4 == 3
+        {body}
+        if last:
+            optimizer.step()
+            optimizer.zero_grad()
+    torch.distributed.destroy_process_group()
+"""
+
+
+def test_no_sync_is_entered_before_the_forward() -> None:
+    before = """
+        # one micro-batch
+        scores = model(images)
+        loss = scores.square().mean() / 4
+
+        with contextlib.nullcontext() if last else model.no_sync():  # not yet
+            loss.backward()"""
+    after = """
+        # one micro-batch
+        with contextlib.nullcontext() if last else model.no_sync():  # not yet
+            scores = model(images)
+            loss = scores.square().mean() / 4
+
+            loss.backward()"""
+    check("DDP505", LATE.replace("{body}", before.strip()), LATE.replace("{body}", after.strip()))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """loss = model(images).square().mean() / 4
+        skip = not last
+        with model.no_sync() if skip else contextlib.nullcontext():
+            loss.backward()""",
+        """loss = model(images).square().mean() / 4
+        if last:
+            loss.backward()
+        else:
+            with model.no_sync():
+                loss.backward()""",
+    ],
+    ids=["asks for what is made between", "in an arm"],
+)
+def test_no_sync_that_cannot_begin_earlier(body: str) -> None:
+    check("DDP505", LATE.replace("{body}", body), None)

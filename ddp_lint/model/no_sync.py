@@ -23,7 +23,7 @@ from ddp_lint.model.gradients import Training, Update, Window
 from ddp_lint.model.importing import imported
 from ddp_lint.model.modules import Unit
 from ddp_lint.model.origins import Api, Folder, Instance, Made, Member, Origin, Result
-from ddp_lint.model.tree import Node, is_within, source, statement, walk
+from ddp_lint.model.tree import Node, block_of, is_within, source, statement, walk
 from ddp_lint.model.ways import Event
 
 _DEEPSPEED = re.compile(r"\bdeepspeed_(plugin|config)\b")
@@ -343,6 +343,54 @@ class LateNoSync(Spot):
     @property
     def loss_text(self) -> str:
         return source(self.made)
+
+    @property
+    def fix(self) -> Fix | None:
+        """Enter it before the forward, where that and the ``with`` stand in one block."""
+        region = self.node
+        stretch = self._from_forward()
+        if not isinstance(region, nodes.With) or len(region.items) != 1 or not stretch:
+            return None
+        file = self.facts.values.module_of(region).source
+        line, inside = region.fromlineno or 1, region.body[0]
+        begin = region.col_offset or 0
+        unit = file.lines[(inside.fromlineno or 1) - 1][begin : inside.col_offset]
+        on_one_line = (self.context.end_lineno or line) == line < (inside.fromlineno or line)
+        if unit.strip() or not on_one_line or _binds(stretch, self.context):
+            return None
+        head = file.lines[line - 1].strip()
+        indent = file.lines[line - 1][:begin]
+        start = stretch[0].fromlineno or 1
+        within = _lines_within_texts(stretch)
+        edits = [Edit(file.place(line, 0, line + 1, 0), "")]
+        for at in range(start, line):
+            text = file.lines[at - 1]
+            if text.strip() and at not in within:
+                column = len(text) - len(text.lstrip())
+                above = f"{head}\n{indent}" if at == start else ""
+                edits.append(Edit(file.place(at, column, at, column), f"{above}{unit}"))
+        return Fix(f"Enter `{self.context_text}` before the forward", tuple(edits), safe=False)
+
+    def _from_forward(self) -> list[Node]:
+        """The statements between the forward of the wrapper and the ``with``, in its block."""
+        wrappers = {
+            source(part.func.expr)
+            for part in walk(self.context)
+            if isinstance(part, nodes.Call)
+            and isinstance(part.func, nodes.Attribute)
+            and part.func.attrname == "no_sync"
+        }
+        block = block_of(self.node)
+        if len(wrappers) != 1 or self.node not in block:
+            return []
+        before = block[: block.index(self.node)]
+        (wrapper,) = wrappers
+        running = [
+            index
+            for index, one in enumerate(before)
+            if any(isinstance(p, nodes.Call) and source(p.func) == wrapper for p in walk(one))
+        ]
+        return before[running[0] :] if running else []
 
     @property
     def chain(self) -> tuple[Related, ...]:

@@ -113,7 +113,7 @@ class Unsynchronized(Spot):
         if self.facts.roles_of(self.model) not in ({"ddp"}, {"prepared module"}):
             return None  # where it is not wrapped it has no ``no_sync``
         body = list(loop.body)  # type: ignore[attr-defined]
-        first = next((s for s in body if _calls(s, self.model)), None)
+        first = next((s for s in body if _calls(s, source(self.model))), None)
         if first is None or body.index(first) > body.index(last):
             return None
         stretch = body[body.index(first) : body.index(last) + 1]
@@ -125,7 +125,7 @@ class Unsynchronized(Spot):
             return None
         name, edits = imported
         head = f"with {name}() if {test} else {self.context_text}:"
-        edits = [*edits, *self._indented(stretch, head)]
+        edits = [*edits, *_entered(self.facts, stretch, head)]
         return Fix(f"Wrap them in `{head}`", tuple(edits), safe=False)
 
     def _null_context(self) -> tuple[str, list[Edit]] | None:
@@ -138,21 +138,27 @@ class Unsynchronized(Spot):
         edit = imported(self.facts, module, "contextlib", "nullcontext")
         return ("nullcontext", [edit]) if edit is not None else None
 
-    def _indented(self, stretch: list[Node], head: str) -> Iterator[Edit]:
-        file = self.facts.values.module_of(self.node).source
-        start = stretch[0].fromlineno or 1
-        indent = file.lines[start - 1][
-            : len(file.lines[start - 1]) - len(file.lines[start - 1].lstrip())
-        ]
-        unit = "\t" if indent.endswith("\t") else "    "
-        within = _lines_within_texts(stretch)
-        for line in range(start, (stretch[-1].end_lineno or start) + 1):
-            text = file.lines[line - 1]
-            if not text.strip() or line in within:
-                continue
-            column = len(text) - len(text.lstrip())
-            begin = f"{head}\n{indent}" if line == start else ""
-            yield Edit(file.place(line, column, line, column), f"{begin}{unit}")
+
+def _entered(
+    facts: Facts, stretch: list[Node], head: str, unit: str = "", end: int = 0
+) -> Iterator[Edit]:
+    """``head`` above a stretch of statements, and its lines, or those before ``end``, one ``unit``
+    further in."""
+    file = facts.values.module_of(stretch[0]).source
+    start = stretch[0].fromlineno or 1
+    end = end or (stretch[-1].end_lineno or start) + 1
+    indent = file.lines[start - 1][
+        : len(file.lines[start - 1]) - len(file.lines[start - 1].lstrip())
+    ]
+    unit = unit or ("\t" if indent.endswith("\t") else "    ")
+    within = _lines_within_texts(stretch)
+    for line in range(start, end):
+        text = file.lines[line - 1]
+        if not text.strip() or line in within:
+            continue
+        column = len(text) - len(text.lstrip())
+        begin = f"{head}\n{indent}" if line == start else ""
+        yield Edit(file.place(line, column, line, column), f"{begin}{unit}")
 
 
 def _lines_within_texts(stretch: list[Node]) -> set[int]:
@@ -165,8 +171,8 @@ def _lines_within_texts(stretch: list[Node]) -> set[int]:
     return found
 
 
-def _calls(stmt: Node, model: Node) -> bool:
-    return any(isinstance(p, nodes.Call) and source(p.func) == source(model) for p in walk(stmt))
+def _calls(stmt: Node, model: str) -> bool:
+    return any(isinstance(p, nodes.Call) and source(p.func) == model for p in walk(stmt))
 
 
 def _binds(stretch: list[Node], test: Node) -> bool:
@@ -359,16 +365,10 @@ class LateNoSync(Spot):
         if unit.strip() or not on_one_line or _binds(stretch, self.context):
             return None
         head = file.lines[line - 1].strip()
-        indent = file.lines[line - 1][:begin]
-        start = stretch[0].fromlineno or 1
-        within = _lines_within_texts(stretch)
-        edits = [Edit(file.place(line, 0, line + 1, 0), "")]
-        for at in range(start, line):
-            text = file.lines[at - 1]
-            if text.strip() and at not in within:
-                column = len(text) - len(text.lstrip())
-                above = f"{head}\n{indent}" if at == start else ""
-                edits.append(Edit(file.place(at, column, at, column), f"{above}{unit}"))
+        edits = [
+            Edit(file.place(line, 0, line + 1, 0), ""),
+            *_entered(self.facts, stretch, head, unit, line),
+        ]
         return Fix(f"Enter `{self.context_text}` before the forward", tuple(edits), safe=False)
 
     def _from_forward(self) -> list[Node]:
@@ -385,11 +385,7 @@ class LateNoSync(Spot):
             return []
         before = block[: block.index(self.node)]
         (wrapper,) = wrappers
-        running = [
-            index
-            for index, one in enumerate(before)
-            if any(isinstance(p, nodes.Call) and source(p.func) == wrapper for p in walk(one))
-        ]
+        running = [index for index, one in enumerate(before) if _calls(one, wrapper)]
         return before[running[0] :] if running else []
 
     @property

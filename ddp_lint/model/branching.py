@@ -13,8 +13,8 @@ from ddp_lint.model.facts import Facts
 from ddp_lint.model.needs import Need, need_of
 from ddp_lint.model.origins import Expression, Item, Member
 from ddp_lint.model.steps import Happening, StepLoop
-from ddp_lint.model.syncs import StepSpot, is_on_device, step_loops
-from ddp_lint.model.tree import Node, compared, source, statement
+from ddp_lint.model.syncs import StepSpot, is_on_device, one_a_statement, step_loops
+from ddp_lint.model.tree import Node, compared, source
 
 _TESTS = frozenset({"math.isfinite", "math.isnan", "math.isinf", "numpy.isnan", "numpy.isfinite",
                     "numpy.isinf"})  # fmt: skip
@@ -47,14 +47,12 @@ class Branch(StepSpot):
 
 def branches(facts: Facts) -> Iterator[Branch]:
     """Decisions of Python on a device value in one iteration of a step loop, one a statement."""
-    seen: set[tuple[int, int, int]] = set()
-    for branch in (branch for loop in step_loops(facts) for branch in decisions_in(facts, loop)):
-        if not branch.on_every_step or branch.need in ("end", "host"):
-            continue
-        key = id(branch.loop), id(statement(branch.node)), len(branch.happening.chain)
-        if key not in seen:
-            seen.add(key)
-            yield branch
+    return one_a_statement(
+        branch
+        for loop in step_loops(facts)
+        for branch in decisions_in(facts, loop)
+        if branch.on_every_step and branch.need not in ("end", "host")
+    )
 
 
 def decisions_in(facts: Facts, loop: StepLoop) -> Iterator[Branch]:

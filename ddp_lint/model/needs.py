@@ -30,7 +30,6 @@ _NEEDS: tuple[Need, ...] = (
     "end", "host", "size", "update", "choice", "copy", "bound", "term", "unsure"
 )  # fmt: skip
 
-_MODELS = frozenset({"module", "ddp", "dp", "fsdp", "prepared", "engine"})
 _MOST_PARTS = 1500
 _EXITS = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
 #: What a framework backpropagates of what these return.
@@ -40,31 +39,7 @@ _RETURNING = {"training_step": "loss", "compute_loss": 0}
 def need_of(facts: Facts, loop: StepLoop, happening: Happening, array: bool = False) -> Need:
     """What the step needs the value for that ``happening`` is: what binds it most."""
     found = set(_Search(facts, loop).needs(happening, array))
-    if not found and _is_computed_with(facts, happening.node):
-        return "term"
     return next((need for need in _NEEDS if need in found), "look")
-
-
-def _is_computed_with(facts: Facts, node: Node) -> bool:
-    """``boxes[:, 2] < int(width)``, ``model.scale = spread.item()``: a number that is compared
-    with a tensor, or that a model gets, is none to look at."""
-    at, up = node, node.parent
-    while (
-        isinstance(up, nodes.BinOp | nodes.Attribute | nodes.Call) and getattr(up, "func", 0) != at
-    ):
-        at, up = up, up.parent
-    if isinstance(up, nodes.Compare):
-        return any(
-            facts.tensors.on_device(one) for one in (up.left, up.ops[0][1]) if one is not at
-        )
-    if not isinstance(up, nodes.Assign) or at is not up.value:
-        return False
-    return any(
-        isinstance(target, nodes.AssignAttr)
-        and not isinstance(target.expr, nodes.Name)
-        and bool(facts.roles_of(target.expr) & _MODELS)
-        for target in up.targets
-    )
 
 
 class _Search:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from astroid import nodes
 
@@ -139,6 +140,9 @@ class StepSpot(Spot):
         return None if edit is None else Fix(f"Remove `{self.text}`", (edit,), safe=False)
 
 
+S = TypeVar("S", bound=StepSpot)
+
+
 @dataclass(frozen=True)
 class HostRead(StepSpot):
     """The value of a device tensor is taken to the host: ``value`` by ``how``."""
@@ -230,14 +234,22 @@ def step_loops(facts: Facts) -> list[StepLoop]:
 
 def host_reads(facts: Facts) -> Iterator[HostRead]:
     """Reads of device values by the host in one iteration of a step loop, one a statement."""
+    return one_a_statement(
+        read
+        for loop in step_loops(facts)
+        for read in reads_in(facts, loop)
+        if read.on_every_step and not read.cannot_wait
+    )
+
+
+def one_a_statement(found: Iterable[S]) -> Iterator[S]:
+    """The first of those that stand in one statement and are reached by as many calls."""
     seen: set[tuple[int, int, int]] = set()
-    for read in (read for loop in step_loops(facts) for read in reads_in(facts, loop)):
-        if not read.on_every_step or read.cannot_wait:
-            continue
-        key = id(read.loop), id(statement(read.node)), len(read.happening.chain)
+    for one in found:
+        key = id(one.loop), id(statement(one.node)), len(one.happening.chain)
         if key not in seen:
             seen.add(key)
-            yield read
+            yield one
 
 
 def reads_in(facts: Facts, loop: StepLoop) -> Iterator[HostRead]:
